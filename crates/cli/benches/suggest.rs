@@ -1,5 +1,6 @@
 //! How good suggestions are, on a real vault: tags of a held-out note from the others, and summaries against the ones that
-//! pages have in their frontmatter. `cargo bench -p quipu --bench suggest -- VAULT`; prints one JSON line.
+//! pages have in their frontmatter. `cargo bench -p quipu --bench suggest -- VAULT`; prints two JSON lines, for the half of the
+//! notes on which the constants were chosen, and for the other half.
 #![expect(clippy::print_stdout, reason = "a measurement tells its figures")]
 
 #[path = "common/open.rs"]
@@ -38,8 +39,25 @@ fn main() -> anyhow::Result<()> {
     knowledge.start(&|_| {})?;
     knowledge.embed_coarse(&|_| true)?;
     let snapshot = knowledge.snapshot();
-    println!("{}", json!({ "tags": tags(&knowledge, &snapshot)?, "summaries": summaries(&knowledge, &snapshot)? }));
+    for half in [Half::Tune, Half::Test] {
+        let (tags, summaries) = (tags(&knowledge, &snapshot, half)?, summaries(&knowledge, &snapshot, half)?);
+        println!("{}", json!({ "half": format!("{half:?}"), "tags": tags, "summaries": summaries }));
+    }
     Ok(())
+}
+
+/// Constants were chosen on one half of the notes, and are measured on the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Tune,
+    Test,
+}
+
+impl Half {
+    /// By a sum over the path, so that the same notes are in the same half in every run.
+    fn of(path: &str) -> Self {
+        if path.bytes().map(u64::from).sum::<u64>() % 2 == 0 { Self::Tune } else { Self::Test }
+    }
 }
 
 /// Hits, suggestions and tags to find, summed over notes.
@@ -65,7 +83,7 @@ impl Tally {
     }
 }
 
-fn tags(knowledge: &Knowledge, snapshot: &Snapshot) -> anyhow::Result<Value> {
+fn tags(knowledge: &Knowledge, snapshot: &Snapshot, half: Half) -> anyhow::Result<Value> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tag in snapshot.files().flat_map(|key| &snapshot.note(key).tags) {
         *counts.entry(&tag.folded).or_default() += 1;
@@ -83,6 +101,9 @@ fn tags(knowledge: &Knowledge, snapshot: &Snapshot) -> anyhow::Result<Value> {
     let mut notes = 0;
     for key in tagged.iter().copied().step_by(step) {
         let note = snapshot.note(key);
+        if Half::of(note.path.as_str()) != half {
+            continue;
+        }
         let Some(read) = knowledge.read(&Session::default(), note.path.as_str())? else { continue };
         let gold = wanted(key);
         let found = knowledge.suggest_tags(snapshot, key, read.body(), AT, &note.tags)?;
@@ -102,45 +123,65 @@ fn tags(knowledge: &Knowledge, snapshot: &Snapshot) -> anyhow::Result<Value> {
     }))
 }
 
-fn summaries(knowledge: &Knowledge, snapshot: &Snapshot) -> anyhow::Result<Value> {
+fn summaries(knowledge: &Knowledge, snapshot: &Snapshot, half: Half) -> anyhow::Result<Value> {
     let given = |key: NoteKey| {
         let note = snapshot.note(key);
         ["description", "summary", "abstract"].iter().find_map(|name| note.text_property(name))
     };
     let described: Vec<NoteKey> = snapshot.files().filter(|key| given(*key).is_some()).collect();
     let step = described.len().div_ceil(MOST).max(1);
-    let (mut ours, mut lead, mut notes) = (0.0, 0.0, 0);
-    for key in described.iter().copied().step_by(step) {
+    let (mut ours, mut lead, mut notes) = (Overlap::default(), Overlap::default(), 0);
+    let in_half = |key: &NoteKey| Half::of(snapshot.note(*key).path.as_str()) == half;
+    for key in described.iter().copied().step_by(step).filter(in_half) {
         let (Some(given), Some(read)) =
             (given(key), knowledge.read(&Session::default(), snapshot.note(key).path.as_str())?)
         else {
             continue;
         };
         let plain = plain_text(read.body());
-        let first = sentences(&plain).into_iter().scan(SUMMARY_CHARS, |left, sentence| {
-            *left = left.checked_sub(sentence.chars().count())?;
-            Some(sentence)
+        let mut room = SUMMARY_CHARS;
+        let mut first = sentences(&plain);
+        // With the space before the next sentence, as a summary has it.
+        first.retain(|sentence| {
+            let length = sentence.chars().count() + usize::from(room < SUMMARY_CHARS);
+            let fits = length <= room;
+            room -= if fits { length } else { 0 };
+            fits
         });
-        let first = first.collect::<Vec<_>>().join(" ");
+        let first = first.join(" ");
         if first.is_empty() {
             continue;
         }
-        ours += recall(&knowledge.summarize(read.body(), SUMMARY_CHARS).text, &given);
-        lead += recall(&first, &given);
+        ours.add(&knowledge.summarize(&snapshot.note(key).title, read.body(), SUMMARY_CHARS).text, &given);
+        lead.add(&first, &given);
         notes += 1;
     }
-    let mean = |sum: f64| (sum / f64::from(notes.max(1)) * 1000.0).round() / 1000.0;
-    Ok(json!({ "pages": notes, "extractive": mean(ours), "first_sentences": mean(lead) }))
+    Ok(json!({ "pages": notes, "extractive": ours.json(notes), "first_sentences": lead.json(notes) }))
 }
 
-/// The share of the given summary's words that ours has (ROUGE-1 recall; both are of one length).
-fn recall(ours: &str, given: &str) -> f64 {
-    let count = |text: &str| {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        words(text).for_each(|word| *counts.entry(folded(word.text)).or_default() += 1);
-        counts
-    };
-    let (ours, given) = (count(ours), count(given));
-    let shared: usize = given.iter().map(|(word, count)| *count.min(ours.get(word).unwrap_or(&0))).sum();
-    shared as f64 / given.values().sum::<usize>().max(1) as f64
+/// Words in common with the given summaries (ROUGE-1), summed over pages.
+#[derive(Default)]
+struct Overlap {
+    recall: f64,
+    f1: f64,
+}
+
+impl Overlap {
+    fn add(&mut self, ours: &str, given: &str) {
+        let count = |text: &str| {
+            let mut counts: HashMap<String, usize> = HashMap::new();
+            words(text).for_each(|word| *counts.entry(folded(word.text)).or_default() += 1);
+            counts
+        };
+        let (ours, given) = (count(ours), count(given));
+        let shared: usize = given.iter().map(|(word, count)| *count.min(ours.get(word).unwrap_or(&0))).sum();
+        let (of_ours, of_given) = (ours.values().sum::<usize>(), given.values().sum::<usize>());
+        self.recall += shared as f64 / of_given.max(1) as f64;
+        self.f1 += 2.0 * shared as f64 / (of_ours + of_given).max(1) as f64;
+    }
+
+    fn json(&self, pages: u32) -> Value {
+        let mean = |sum: f64| (sum / f64::from(pages.max(1)) * 1000.0).round() / 1000.0;
+        json!({ "recall": mean(self.recall), "f1": mean(self.f1) })
+    }
 }

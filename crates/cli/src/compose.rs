@@ -2,21 +2,25 @@
 //!
 //! If the index cannot be kept in its folder it is kept in memory: everything works, but every start reads all files.
 
+mod graph;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::{Embedder, SystemClock};
+use quipu_core::ports::{Embedder, SystemClock, TextModel};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_embed::{Keys, Provider};
+use quipu_embed::{ChatProvider, ChatTimeouts, Keys, Provider, Purpose, SettingsError};
 use quipu_server::own_files::{self, own_folder};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, StoreOpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
 
 use crate::config::{Config, ConfigError};
 use crate::trust::{self, Allowed};
+
+pub(crate) use graph::{Database, DatabaseError, OpenGraph};
 
 /// An open vault.
 pub(crate) struct OpenVault {
@@ -91,11 +95,6 @@ pub(crate) fn make_own_folder(vault: &FolderVault) -> std::io::Result<()> {
     own_files::tighten(&own_folder(vault.root()))
 }
 
-/// The folder of a vault's index.
-pub(crate) fn index_folder(root: &Path) -> PathBuf {
-    own_folder(root).join("index")
-}
-
 /// The file of a vault's memory.
 pub(crate) fn memory_file(root: &Path) -> PathBuf {
     own_folder(root).join("memory.db")
@@ -122,7 +121,12 @@ pub(crate) fn open(root: &Path, config: &Config, mode: OpenMode) -> Result<OpenV
         }
         None => knowledge,
     };
-    if let Some(message) = warning {
+    let llm = trust::allowed_llm(vault.root(), &config.llm);
+    let knowledge = match &llm.provider {
+        Some(provider) => knowledge.with_text_model(open_text_model(provider)?),
+        None => knowledge,
+    };
+    for message in warning.into_iter().chain(llm.warning) {
         knowledge.warn(quipu_core::model::Warning { path: crate::config::FILE.to_owned(), message });
     }
     let memory = open_memory(&vault, config, embedder, mode)?;
@@ -152,28 +156,42 @@ pub(crate) fn open_memory_alone(
 
 /// The embedder of a provider; `None` for the provider `none`.
 fn open_embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, ComposeError> {
-    let settings = quipu_embed::EmbedderSettings {
-        provider,
-        keys: Keys::from_environment(),
-        ..quipu_embed::EmbedderSettings::default()
-    };
-    quipu_embed::open(&settings).map_err(|error| no_embedder(&error))
+    embedder(provider).map_err(|error| invalid_provider(Purpose::Embedding, &error))
 }
 
-/// Fails if the settings of this provider are invalid. Sends nothing to it.
-pub(crate) fn check_provider(provider: Provider) -> Result<(), ComposeError> {
-    let keys = Keys::from_environment();
-    let settings = quipu_embed::EmbedderSettings { provider, keys, ..quipu_embed::EmbedderSettings::default() };
-    match quipu_embed::open(&settings) {
-        // The key may be set only in the environment of the server.
-        Ok(_) | Err(quipu_embed::SettingsError::NoKey) => Ok(()),
-        Err(error) => Err(no_embedder(&error)),
+fn embedder(provider: Provider) -> Result<Option<Arc<dyn Embedder>>, SettingsError> {
+    let keys = Keys::from_environment(Purpose::Embedding);
+    quipu_embed::open(&quipu_embed::EmbedderSettings { provider, keys, ..quipu_embed::EmbedderSettings::default() })
+}
+
+fn open_text_model(provider: &ChatProvider) -> Result<Arc<dyn TextModel>, ComposeError> {
+    text_model(provider).map_err(|error| invalid_provider(Purpose::Llm, &error))
+}
+
+fn text_model(provider: &ChatProvider) -> Result<Arc<dyn TextModel>, SettingsError> {
+    quipu_embed::open_chat(provider, &Keys::from_environment(Purpose::Llm), ChatTimeouts::default())
+}
+
+/// Fails if the settings of a provider are invalid. Sends nothing to it.
+pub(crate) fn check_providers(config: &Config) -> Result<(), ComposeError> {
+    let embedding = embedder(config.embedding.provider()).map(|_| ());
+    let llm = config.llm.provider().map_or(Ok(()), |provider| text_model(&provider).map(|_| ()));
+    for (purpose, opened) in [(Purpose::Embedding, embedding), (Purpose::Llm, llm)] {
+        match opened {
+            // The key may be set only in the environment of the server.
+            Ok(()) | Err(SettingsError::NoKey { .. }) => {}
+            Err(error) => return Err(invalid_provider(purpose, &error)),
+        }
     }
+    Ok(())
 }
 
-fn no_embedder(error: &quipu_embed::SettingsError) -> ComposeError {
-    let hint = "change the table [embedding]; provider = \"builtin\" needs neither an address nor a key".to_owned();
-    ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint }.into()
+fn invalid_provider(purpose: Purpose, error: &SettingsError) -> ComposeError {
+    let hint = match purpose {
+        Purpose::Embedding => "change the table [embedding]; provider = \"builtin\" needs neither an address nor a key",
+        Purpose::Llm => "change the table [llm]; provider = \"none\" needs neither an address, a model nor a key",
+    };
+    ConfigError { place: crate::config::FILE.to_owned(), message: error.to_string(), hint: hint.to_owned() }.into()
 }
 
 /// Memory cannot be rebuilt. If its file cannot be used, the inner error says why, and the rest of the vault works.
@@ -230,7 +248,7 @@ pub(crate) fn open_files(root: &Path, config: &Config, read_only: bool) -> Resul
 }
 
 fn open_index(vault: &FolderVault, mode: OpenMode) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {
-    let folder = index_folder(vault.root());
+    let folder = own_files::index_folder(vault.root());
     if mode == OpenMode::Existing && !folder.is_dir() {
         return in_memory(InMemoryReason::Missing);
     }

@@ -1,5 +1,5 @@
-//! Which embedding providers may receive the notes of a vault. A vault's settings may have come from a repository or an
-//! archive, so a provider named there does not have the user's consent to get notes and the key.
+//! Which providers may receive the notes of a vault: for vectors, and for a language model. A vault's settings may have come
+//! from a repository or an archive, so a provider named there does not have the user's consent to get notes and the key.
 //!
 //! An external provider is used only if the environment names it or the user ran `quipu trust`. That includes loopback:
 //! any program of any user may listen on a port. Permissions are stored in the user's folder, outside of any vault.
@@ -7,17 +7,30 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use quipu_embed::Provider;
+use quipu_embed::{ChatProvider, Provider, Purpose};
 use quipu_server::own_files;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Embedding;
+use crate::config::{Embedding, Llm};
 
 /// A vault, and the provider that may receive its notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trusted {
     pub(crate) vault: String,
     pub(crate) url: String,
+    /// What for: each has its own key. Earlier versions knew embedding alone.
+    #[serde(default = "embedding")]
+    pub(crate) purpose: String,
+}
+
+fn embedding() -> String {
+    Purpose::Embedding.to_string()
+}
+
+impl Trusted {
+    pub(crate) fn new(vault: &Path, url: &str, purpose: Purpose) -> Self {
+        Self { vault: vault.display().to_string(), url: url.to_owned(), purpose: purpose.to_string() }
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -74,33 +87,48 @@ pub(crate) fn url_of(provider: &Provider) -> Option<&str> {
     }
 }
 
-/// The provider that is used.
-pub(crate) struct Allowed {
-    pub(crate) provider: Provider,
+/// What is used of a provider in the settings.
+pub(crate) struct Allowed<P> {
+    pub(crate) provider: P,
     /// Why it is not the one in the settings. Does not name the vault's path, so clients may see it.
     pub(crate) warning: Option<String>,
 }
 
 /// The provider of the settings if the user named or allowed it, else the builtin one, which sends nothing.
-pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> Allowed {
+pub(crate) fn allowed(vault: &Path, embedding: &Embedding) -> Allowed<Provider> {
     let provider = embedding.provider();
-    let Some(url) = url_of(&provider).filter(|_| !embedding.is_named_by_user()) else {
-        return Allowed { provider, warning: None };
-    };
-    let wanted = Trusted { vault: vault.display().to_string(), url: url.to_owned() };
-    let known = TrustFile::of_user().and_then(|file| file.list());
-    match known {
-        Ok(known) if known.contains(&wanted) => Allowed { provider, warning: None },
-        known => {
-            let why = known.err().map_or(String::new(), |error| format!(" ({error:#})"));
-            let message = format!(
-                "cannot send notes to the embedding provider at {url}: only the vault's own settings name it, and the user \
-                 has not allowed it{why}; the builtin model is used"
-            );
-            let quoted = wanted.vault.replace('\'', r"'\''");
-            tracing::warn!("{message}. To allow it, run: quipu trust --vault '{quoted}'");
-            let warning = format!("{message}. To allow it, run `quipu trust` in the folder of the vault");
-            Allowed { provider: Provider::Builtin, warning: Some(warning) }
-        }
+    let external = url_of(&provider).filter(|_| !embedding.is_named_by_user());
+    let instead = "the builtin model is used";
+    match external.and_then(|url| refusal(&Trusted::new(vault, url, Purpose::Embedding), Purpose::Embedding, instead)) {
+        Some(warning) => Allowed { provider: Provider::Builtin, warning: Some(warning) },
+        None => Allowed { provider, warning: None },
     }
+}
+
+/// The language model of the settings if the user named or allowed it, else none.
+pub(crate) fn allowed_llm(vault: &Path, llm: &Llm) -> Allowed<Option<ChatProvider>> {
+    let provider = llm.provider();
+    let external = provider.as_ref().filter(|_| !llm.is_named_by_user());
+    let instead = "summaries, tags and entities are made without it";
+    match external.and_then(|chat| refusal(&Trusted::new(vault, &chat.url, Purpose::Llm), Purpose::Llm, instead)) {
+        Some(warning) => Allowed { provider: None, warning: Some(warning) },
+        None => Allowed { provider, warning: None },
+    }
+}
+
+/// Why notes may not be sent; `None` if the user allowed it.
+fn refusal(wanted: &Trusted, purpose: Purpose, instead: &str) -> Option<String> {
+    let known = TrustFile::of_user().and_then(|file| file.list());
+    if known.as_ref().is_ok_and(|known| known.contains(wanted)) {
+        return None;
+    }
+    let why = known.err().map_or(String::new(), |error| format!(" ({error:#})"));
+    let (provider, url) = (purpose.provider(), &wanted.url);
+    let message = format!(
+        "cannot send notes to the {provider} at {url}: only the vault's own settings name it, and the user has not allowed \
+         it{why}; {instead}"
+    );
+    let quoted = wanted.vault.replace('\'', r"'\''");
+    tracing::warn!("{message}. To allow it, run: quipu trust --vault '{quoted}'");
+    Some(format!("{message}. To allow it, run `quipu trust` in the folder of the vault"))
 }

@@ -381,6 +381,7 @@ fn no_answer_of_a_read_tool_with_defaults_is_over_40_000_characters() {
             "query" => json!("agora"),
             "tags" => json!(["push"]),
             "names" | "ids" => json!(["agora", hub]),
+            "from" => json!("current"),
             "entity_id" => json!(1),
             "entity_ids" => json!([1]),
             other => panic!("{name} requires {other}: give it a value here"),

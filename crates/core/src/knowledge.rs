@@ -12,8 +12,8 @@ use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextQuery, TrashedFile, VaultError,
-    VaultFiles, WriteError,
+    Clock, FileContent, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextModel, TextQuery,
+    TrashedFile, VaultError, VaultFiles, WriteError,
 };
 use crate::search::{LineIndex, Meaning};
 use crate::session::Session;
@@ -31,6 +31,7 @@ pub struct Knowledge {
     pub(crate) indexer: Indexer,
     pub(crate) lines: LineIndex,
     pub(crate) meaning: Option<Meaning>,
+    pub(crate) text_model: Option<Arc<dyn TextModel>>,
     pub(crate) sources: Arc<dyn Sources>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stale_after_ns: i64,
@@ -38,6 +39,8 @@ pub struct Knowledge {
     /// Held while links in memory are updated after moves of notes.
     pub(crate) following: Mutex<()>,
     pub(crate) store: Arc<dyn NoteStore>,
+    /// Whether other servers answer the same clients.
+    pub(crate) has_other_servers: bool,
     warnings: Arc<WarningLog>,
 }
 
@@ -97,6 +100,7 @@ impl Knowledge {
             indexer: Indexer::new(ports, title_rule, warnings.clone()),
             lines: LineIndex::default(),
             meaning: None,
+            text_model: None,
             sources,
             clock,
             memory: None,
@@ -104,14 +108,28 @@ impl Knowledge {
             stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
             vault,
             store,
+            has_other_servers: false,
             warnings,
         }
+    }
+
+    /// For a graph that other servers serve as well: a client that is refused because it was not shown the present text may have been
+    /// shown it by another server. It is told once, and may then repeat its write.
+    #[must_use]
+    pub fn among_servers(self) -> Self {
+        Self { has_other_servers: true, ..self }
+    }
+
+    /// With a language model for suggestions.
+    pub fn with_text_model(self, model: Arc<dyn TextModel>) -> Self {
+        Self { text_model: Some(model), ..self }
     }
 
     /// Loads the saved index and applies what changed since. Calls may come in meanwhile; see [`Knowledge::wait_ready`].
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
         let report = self.indexer.start(progress);
-        self.follow_moves();
+        self.follow_changes();
+        self.finish_redactions();
         report
     }
 
@@ -135,10 +153,10 @@ impl Knowledge {
         self.indexer.wait_ready(timeout)
     }
 
-    /// Applies changed files to the index, then lets memory's links follow moved notes.
+    /// Applies changed files to the index, then lets the history and memory's links follow.
     pub fn apply(&self, batch: &FileBatch, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
         let report = self.indexer.apply(batch, progress);
-        self.follow_moves();
+        self.follow_changes();
         report
     }
 
@@ -209,26 +227,28 @@ impl Knowledge {
     ///
     /// They do not count as shown: a client that saw a few lines of a new version must not replace all of it.
     pub fn bodies(&self, snapshot: &Snapshot, keys: &[NoteKey]) -> Vec<Option<String>> {
-        let body = |key: &NoteKey| {
-            let text = decode(self.vault.read(&snapshot.note(*key).path).ok()??.bytes);
+        let paths: Vec<&VaultPath> = keys.iter().map(|key| &snapshot.note(*key).path).collect();
+        let body = |content: Result<Option<FileContent>, VaultError>| {
+            let text = decode(content.ok()??.bytes);
             Some(text[text_start(text.as_bytes())..].to_owned())
         };
-        keys.iter().map(body).collect()
+        self.vault.read_in_batches(&paths).map(body).collect()
     }
 
     /// The texts of sections below their headings, for a list; `None` if the file or the section cannot be read. A changed
     /// file has its new text.
     pub fn section_texts(&self, snapshot: &Snapshot, places: &[(NoteKey, usize)]) -> Vec<Option<String>> {
-        let text = |(key, section): &(NoteKey, usize)| {
+        let paths: Vec<&VaultPath> = places.iter().map(|(key, _)| &snapshot.note(*key).path).collect();
+        let text = |((key, section), content): (&(NoteKey, usize), Result<Option<FileContent>, VaultError>)| {
             let note = snapshot.note(*key);
-            let content = self.vault.read(&note.path).ok()??;
+            let content = content.ok()??;
             let is_known = content.hash == note.hash;
             let text = decode(content.bytes);
             let changed = (!is_known).then(|| parse(&text).sections);
             let section = changed.as_ref().unwrap_or(&note.sections).get(*section)?;
             Some(text[section.text_start..section.range.end].to_owned())
         };
-        places.iter().map(text).collect()
+        places.iter().zip(self.vault.read_in_batches(&paths)).map(text).collect()
     }
 
     /// The sections that match a query best, ties by the order of notes. A corrupt text index is rebuilt first.

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::notes::{NewNote, NoteUpdate};
 use quipu_core::parse::TitleRule;
-use quipu_core::ports::{FileChange, FileContent, Listing, TrashedFile, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{
+    FileChange, FileContent, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, TrashedFile, VaultError,
+    VaultFiles, WriteError, WriteFilter, WriteOrigin,
+};
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
@@ -29,13 +32,9 @@ impl VaultFiles for Raced {
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         self.0.find_any_case(path)
     }
-    fn apply_for(
-        &self,
-        changes: &[FileChange],
-        request: Option<RequestKey>,
-    ) -> Result<Vec<Option<FileStat>>, WriteError> {
-        self.0.apply_for(changes, request)?;
-        self.0.apply_for(changes, request)
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.0.apply_for(changes, origin)?;
+        self.0.apply_for(changes, origin)
     }
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         self.0.carried_out(request)
@@ -43,11 +42,23 @@ impl VaultFiles for Raced {
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.0.trashed()
     }
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
-        self.0.forget(path)
-    }
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.0.restore(kept)
+    }
+}
+
+impl NoteHistory for Raced {
+    fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
+        self.0.writes(filter)
+    }
+    fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
+        self.0.kept_bytes(kept)
+    }
+    fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
+        self.0.record_outside(files)
+    }
+    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+        self.0.forget(names)
     }
 }
 
@@ -76,7 +87,7 @@ fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
     let new = NewNote { id: "c.md", content: "new", title: None, tags: &[] };
     let made = knowledge.create_note(&session, key(1), &new).unwrap();
     assert_eq!(made.note().path.as_str(), "c.md");
-    let update = NoteUpdate { id: "a.md", content: Some("other"), title: None, tags: None, update_links: false };
+    let update = NoteUpdate { id: "a.md", content: Some("other"), ..NoteUpdate::default() };
     let updated = knowledge.update_note(&session, key(2), &update).unwrap();
     assert_eq!(updated.note.note().path.as_str(), "a.md");
     assert!(knowledge.delete_note(&session, key(3), "b.md").unwrap().is_some());
@@ -109,14 +120,14 @@ impl VaultFiles for Overtaken {
             && let Some(content) = self.files.read(path)?
         {
             let delete = FileChange::Delete { path: path.clone(), expected: content.hash };
-            self.files.apply_for(&[delete], Some(self.request)).unwrap();
+            self.files.apply_for(&[delete], &WriteOrigin::retried(self.request)).unwrap();
         }
         self.files.read(path)
     }
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         self.files.find_any_case(path)
     }
-    fn apply_for(&self, changes: &[FileChange], _: Option<RequestKey>) -> Result<Vec<Option<FileStat>>, WriteError> {
+    fn apply_for(&self, changes: &[FileChange], _: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
         self.is_unreadable.store(true, Relaxed);
         Err(WriteError::Write { path: changes[0].place().to_string(), source: io::ErrorKind::StorageFull.into() })
     }
@@ -130,11 +141,23 @@ impl VaultFiles for Overtaken {
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()
     }
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
-        self.files.forget(path)
-    }
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.files.restore(kept)
+    }
+}
+
+impl NoteHistory for Overtaken {
+    fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
+        self.files.writes(filter)
+    }
+    fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
+        self.files.kept_bytes(kept)
+    }
+    fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
+        self.files.record_outside(files)
+    }
+    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+        self.files.forget(names)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quipu_core::ports::Embedder;
 
-use crate::Builtin;
 use crate::remote::{Address, AddressError, Protocol, Remote};
+use crate::{Builtin, Purpose};
 
 /// The source of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,22 +33,27 @@ impl Provider {
 
 /// Whether a url points to this machine; `false` for an invalid url.
 pub fn is_on_this_machine(url: &str) -> bool {
-    Address::parse(url, Protocol::OpenAi).is_ok_and(|address| address.is_loopback())
+    Address::parse(url, str::to_owned).is_ok_and(|address| address.is_loopback())
 }
+
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 
 /// API keys. They come from the environment only, and are neither printed nor logged.
 #[derive(Clone, Default)]
 pub struct Keys {
-    /// `QUIPU_EMBEDDING_KEY`: for the configured provider.
-    pub embedding: Option<String>,
+    /// `QUIPU_EMBEDDING_KEY` or `QUIPU_LLM_KEY`: for the configured provider.
+    pub own: Option<String>,
     /// `OPENAI_API_KEY`: for api.openai.com only, since it was not set for another provider.
     pub openai: Option<String>,
+    /// `ANTHROPIC_API_KEY`: for api.anthropic.com only.
+    pub anthropic: Option<String>,
 }
 
 impl Keys {
-    pub fn from_environment() -> Self {
+    pub fn from_environment(purpose: Purpose) -> Self {
         let key = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
-        Self { embedding: key("QUIPU_EMBEDDING_KEY"), openai: key("OPENAI_API_KEY") }
+        Self { own: key(purpose.key_variable()), openai: key(OPENAI_KEY), anthropic: key(ANTHROPIC_KEY) }
     }
 }
 
@@ -87,16 +92,16 @@ pub struct EmbedderSettings {
 /// Why settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("the embedding url is invalid: {0}")]
-    Address(#[from] AddressError),
-    #[error("the embedding model is missing; set `model`")]
-    NoModel,
-    #[error("api.openai.com requires a key; set QUIPU_EMBEDDING_KEY or OPENAI_API_KEY in the environment")]
-    NoKey,
-    #[error("the embedding key would be sent unencrypted to {host}; use https, or unset QUIPU_EMBEDDING_KEY")]
-    KeyInClear { host: String },
-    #[error("the embedding key has invalid characters; check QUIPU_EMBEDDING_KEY and OPENAI_API_KEY")]
-    BadKey,
+    #[error("the {0} url is invalid: {1}")]
+    Address(Purpose, AddressError),
+    #[error("the {0} model is missing; set `{0}.model`")]
+    NoModel(Purpose),
+    #[error("{host} requires a key; set {} or {variable} in the environment", purpose.key_variable())]
+    NoKey { purpose: Purpose, host: String, variable: &'static str },
+    #[error("the {purpose} key would be sent unencrypted to {host}; use https, or unset {}", purpose.key_variable())]
+    KeyInClear { purpose: Purpose, host: String },
+    #[error("the {purpose} key has invalid characters; check {} and {variable}", purpose.key_variable())]
+    BadKey { purpose: Purpose, variable: &'static str },
 }
 
 /// Creates the configured embedder; `None` for [`Provider::None`].
@@ -107,19 +112,31 @@ pub fn open(settings: &EmbedderSettings) -> Result<Option<Arc<dyn Embedder>>, Se
         Provider::Ollama { url, model } => (Protocol::Ollama, url, model),
         Provider::OpenAi { url, model } => (Protocol::OpenAi, url, model),
     };
-    let address = Address::parse(url, protocol)?;
+    let address = Address::parse(url, |path| protocol.endpoint(path))
+        .map_err(|error| SettingsError::Address(Purpose::Embedding, error))?;
     if model.trim().is_empty() {
-        return Err(SettingsError::NoModel);
+        return Err(SettingsError::NoModel(Purpose::Embedding));
     }
-    let at_openai = address.host() == "api.openai.com";
-    let key = settings.keys.embedding.as_ref().or(settings.keys.openai.as_ref().filter(|_| at_openai));
-    match key {
-        None if at_openai => return Err(SettingsError::NoKey),
-        Some(_) if !address.is_private() => return Err(SettingsError::KeyInClear { host: address.host().to_owned() }),
-        Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => return Err(SettingsError::BadKey),
-        _ => {}
+    let key = checked_key(Purpose::Embedding, &address, &settings.keys)?;
+    Ok(Some(Arc::new(Remote::new(protocol, address, model.trim(), key, settings.timeouts))))
+}
+
+/// The key for this address, if it may be sent there.
+pub(crate) fn checked_key(purpose: Purpose, address: &Address, keys: &Keys) -> Result<Option<String>, SettingsError> {
+    let (variable, known, is_required) = match address.host() {
+        "api.openai.com" => (OPENAI_KEY, keys.openai.as_ref(), true),
+        "api.anthropic.com" => (ANTHROPIC_KEY, keys.anthropic.as_ref(), true),
+        _ => (OPENAI_KEY, None, false),
+    };
+    let host = || address.host().to_owned();
+    match keys.own.as_ref().or(known) {
+        None if is_required => Err(SettingsError::NoKey { purpose, host: host(), variable }),
+        Some(_) if !address.is_private() => Err(SettingsError::KeyInClear { purpose, host: host() }),
+        Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Err(SettingsError::BadKey { purpose, variable })
+        }
+        key => Ok(key.cloned()),
     }
-    Ok(Some(Arc::new(Remote::new(protocol, address, model.trim(), key.cloned(), settings.timeouts))))
 }
 
 #[cfg(test)]
@@ -132,7 +149,7 @@ mod tests {
     }
 
     fn with_key() -> Keys {
-        Keys { embedding: Some("secret".to_owned()), openai: None }
+        Keys { own: Some("secret".to_owned()), ..Keys::default() }
     }
 
     #[test]
@@ -156,7 +173,7 @@ mod tests {
     #[test]
     fn keys_are_not_sent_unencrypted() {
         assert!(
-            matches!(openai("http://example.org", with_key()), Err(SettingsError::KeyInClear { host }) if host == "example.org")
+            matches!(openai("http://example.org", with_key()), Err(SettingsError::KeyInClear { host, .. }) if host == "example.org")
         );
         assert!(openai("https://example.org", with_key()).is_ok());
         assert!(openai("http://127.0.0.1:8080", with_key()).is_ok());
@@ -165,11 +182,11 @@ mod tests {
 
     #[test]
     fn openai_requires_a_key_and_invalid_urls_are_refused() {
-        assert!(matches!(openai(Provider::OPENAI_URL, Keys::default()), Err(SettingsError::NoKey)));
-        let keys = Keys { embedding: None, openai: Some("secret".to_owned()) };
+        assert!(matches!(openai(Provider::OPENAI_URL, Keys::default()), Err(SettingsError::NoKey { .. })));
+        let keys = Keys { openai: Some("secret".to_owned()), ..Keys::default() };
         assert!(openai(Provider::OPENAI_URL, keys).is_ok());
-        let keys = Keys { embedding: Some("two\nlines".to_owned()), openai: None };
-        assert!(matches!(openai(Provider::OPENAI_URL, keys), Err(SettingsError::BadKey)));
+        let keys = Keys { own: Some("two\nlines".to_owned()), ..Keys::default() };
+        assert!(matches!(openai(Provider::OPENAI_URL, keys), Err(SettingsError::BadKey { .. })));
         for url in [
             "",
             "localhost:11434",

@@ -75,7 +75,7 @@ pub(crate) fn centre(edges: &[(u32, u32)], positions: &mut [Point]) {
     }
 }
 
-/// Puts nodes without edges into rings around the picture, by group, so that a folder stands together.
+/// Puts nodes without edges into rings around the picture, by group, so that a folder stands together; a few stand in rows below it.
 pub(crate) fn place_unlinked(nodes: &[Node], edges: &[(u32, u32)], positions: &mut [Point]) {
     let neighbours = neighbours(nodes.len(), edges);
     let mut unlinked: Vec<usize> = (0..nodes.len()).filter(|node| neighbours[*node].is_empty()).collect();
@@ -87,14 +87,15 @@ pub(crate) fn place_unlinked(nodes: &[Node], edges: &[(u32, u32)], positions: &m
         .filter(|node| !neighbours[*node].is_empty())
         .map(|node| length(positions[node].x, positions[node].y))
         .fold(0.0, f32::max);
+    if reach > 0.0 && (1..=FEW).contains(&unlinked.len()) {
+        return place_below(&unlinked, reach, positions);
+    }
     let mut radius = if reach > 0.0 { reach + 4.0 * SPACING } else { SPACING };
     let mut rest = unlinked.as_slice();
     while !rest.is_empty() {
         let room = ((std::f32::consts::TAU * radius / SPACING) as usize).max(1);
         let (ring, next) = rest.split_at(room.min(rest.len()));
-        // A few stand side by side below the picture, instead of far apart around it.
-        let even = std::f32::consts::TAU / ring.len() as f32;
-        let step = if unlinked.len() <= FEW { even.min(4.0 * SPACING / radius) } else { even };
+        let step = std::f32::consts::TAU / ring.len() as f32;
         let first = -std::f32::consts::FRAC_PI_2 - step * (ring.len() - 1) as f32 / 2.0;
         for (place, node) in ring.iter().enumerate() {
             let angle = first + step * place as f32;
@@ -102,5 +103,18 @@ pub(crate) fn place_unlinked(nodes: &[Node], edges: &[(u32, u32)], positions: &m
         }
         radius += SPACING;
         rest = next;
+    }
+}
+
+/// Rows below the linked nodes, with room for a label beside each node.
+fn place_below(unlinked: &[usize], reach: f32, positions: &mut [Point]) {
+    let (step, line) = (10.0 * SPACING, 3.0 * SPACING);
+    let linked = positions.iter().enumerate().filter(|(node, _)| !unlinked.contains(node));
+    let low = linked.map(|(_, point)| point.y).fold(f32::MAX, f32::min);
+    let columns = ((2.0 * reach / step) as usize).clamp(1, unlinked.len());
+    for (place, node) in unlinked.iter().enumerate() {
+        let (row, column) = (place / columns, place % columns);
+        let x = step * (column as f32 - (columns - 1) as f32 / 2.0);
+        positions[*node] = Point { x, y: low - line * (row + 2) as f32 };
     }
 }

@@ -17,7 +17,7 @@ struct Cell {
     /// Of all nodes below.
     mass: f32,
     middle: Point,
-    /// Of four children; 0 for none, since the root is nobody's child.
+    /// Of four children; 0 for none, since the root is no child.
     children: u32,
 }
 

@@ -24,6 +24,30 @@ pub struct OwnFolder {
     owner: u32,
 }
 
+/// Changes when another program changes or replaces a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    identity: (u64, u64),
+    modified: (i64, i64),
+    bytes: u64,
+}
+
+impl FileStamp {
+    fn new(stat: &Stat) -> Self {
+        #[expect(clippy::unnecessary_cast, reason = "the widths of these fields differ between platforms")]
+        Self {
+            identity: (stat.st_dev as u64, stat.st_ino as u64),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            bytes: stat.st_size as u64,
+        }
+    }
+
+    /// The size of the file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// Creates a folder for its owner only, and the folders above it. An existing one stays as it is.
 pub fn create_private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -42,9 +66,23 @@ impl OwnFolder {
         self.open_or_create(name, if self.is_shared { 0o2770 } else { 0o700 })
     }
 
-    /// The same, but a new folder is for its owner only.
+    /// The same, but for this account only.
     pub fn private_folder(&self, name: &str) -> io::Result<Self> {
-        self.open_or_create(name, 0o700)
+        let folder = self.open_or_create(name, 0o700)?;
+        if folder.is_shared && folder.owner == rustix::process::geteuid().as_raw() {
+            rustix::fs::fchmod(&folder.dir, Mode::from_raw_mode(0o700))?;
+            return Ok(Self { is_shared: false, ..folder });
+        }
+        Ok(folder)
+    }
+
+    /// The name of the folder in this one that is for this account only. The account that was first has `name` itself.
+    pub fn private_name(&self, name: &str) -> String {
+        let user = rustix::process::geteuid().as_raw();
+        match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if self.is_shared && stat.st_uid != user => format!("{name}-{user}"),
+            _ => name.to_owned(),
+        }
     }
 
     fn open_or_create(&self, name: &str, mode: RawMode) -> io::Result<Self> {
@@ -136,6 +174,15 @@ impl OwnFolder {
         }
     }
 
+    /// The stamp of a file; `None` if it does not exist.
+    pub fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
+        match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(FileStamp::new(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn check_stat(&self, stat: &Stat, name: &str) -> io::Result<()> {
         let path = self.path.join(name);
         match FileType::from_raw_mode(stat.st_mode) {
@@ -210,6 +257,8 @@ impl OwnFolder {
             let Ok(stat) = rustix::fs::statat(&self.dir, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let kind = FileType::from_raw_mode(stat.st_mode);
             let allowed = match kind {
+                // Private to another account of the group.
+                FileType::Directory if self.is_shared && stat.st_uid != rustix::process::geteuid().as_raw() => continue,
                 FileType::Directory if enter(&name) => {
                     faults.extend(self.folder(&name)?.tighten(enter)?);
                     continue;

@@ -35,6 +35,8 @@ pub struct EngineOptions {
 pub enum FirstPass {
     /// The vault has been read already.
     Done,
+    /// The follower of a change feed reads the notes.
+    Followed,
     /// A person at a terminal started the server.
     ReportToTerminal,
     /// A client started the server.
@@ -64,7 +66,8 @@ impl Engine {
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
         }
-        let reporter = WarningReporter { knowledge: open.knowledge().clone(), root: open.root().display().to_string() };
+        let root = open.root().map(|root| root.display().to_string());
+        let reporter = WarningReporter { knowledge: open.knowledge().clone(), root };
         if let Err(error) = open.memory() {
             reporter.warn(&format!("the tools of memory do not work: {error}"));
         }
@@ -212,11 +215,13 @@ struct IndexMaintainer {
 impl IndexMaintainer {
     /// Indexes first and watches afterwards: on a big vault both take a while, and clients wait for the index only.
     fn keep_current(&self) {
-        self.index();
-        if self.options.watches {
-            self.watch();
+        if self.options.first_pass != FirstPass::Followed {
+            self.index();
+            if self.options.watches {
+                self.watch();
+            }
+            self.open.knowledge().prepare_for_changes();
         }
-        self.open.knowledge().prepare_for_changes();
         self.prune_trash();
     }
 
@@ -282,7 +287,7 @@ impl IndexMaintainer {
 struct WarningReporter {
     knowledge: Arc<Knowledge>,
     /// The folder of the vault, which clients must not see.
-    root: String,
+    root: Option<String>,
 }
 
 impl WarningReporter {
@@ -301,7 +306,10 @@ impl WarningReporter {
 
     fn warn(&self, message: &str) {
         tracing::warn!("{message}");
-        self.tell_clients(message.replace(&self.root, "the vault"));
+        self.tell_clients(match &self.root {
+            Some(root) => message.replace(root, "the vault"),
+            None => message.to_owned(),
+        });
     }
 
     fn tell_clients(&self, message: String) {
@@ -332,7 +340,7 @@ mod tests {
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
         }));
-        let reporter = WarningReporter { knowledge, root: "/home/ada/notes".into() };
+        let reporter = WarningReporter { knowledge, root: Some("/home/ada/notes".into()) };
         reporter.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
         let error = StoreError::new("write the index", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");
         reporter.warn_of("the vault could not be indexed", IndexError::Store(error));

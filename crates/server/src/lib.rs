@@ -9,6 +9,7 @@ pub mod http;
 mod mcp;
 pub mod sharing;
 pub mod stdio;
+pub mod team;
 pub mod web;
 
 pub mod engine;

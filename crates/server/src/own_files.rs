@@ -17,9 +17,19 @@ use rustix::io::Errno;
 /// The lock file's name in the folder that it protects.
 const LOCK: &str = "own-files.lock";
 
+/// The name of the index's folder.
+const INDEX: &str = "index";
+
 /// The program's folder in a vault.
 pub fn own_folder(root: &Path) -> PathBuf {
     root.join(".quipu")
+}
+
+/// The folder of a vault's index. In a `.quipu` that is shared with a group each account has its own.
+pub fn index_folder(root: &Path) -> PathBuf {
+    let own = own_folder(root);
+    let name = OwnFolder::open(&own).map_or_else(|_| INDEX.to_owned(), |own| own.private_name(INDEX));
+    own.join(name)
 }
 
 /// Where the user's own folder is; `XDG_STATE_HOME` moves it.
@@ -36,7 +46,7 @@ pub fn tighten(own_folder: &Path) -> io::Result<()> {
     let vault = own_folder.parent().unwrap_or(Path::new(".")).metadata()?;
     folder.check_owner(vault.uid())?;
     // Versions in the trash keep the permissions of their notes, and are restored with them.
-    let faults = folder.tighten(&|name| ["index", "text", "backups", "share"].contains(&name))?;
+    let faults = folder.tighten(&|name| [INDEX, "text", "backups", "share"].contains(&name))?;
     faults.into_iter().for_each(|fault| tracing::warn!("{fault}"));
     Ok(())
 }

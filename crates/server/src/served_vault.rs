@@ -7,11 +7,12 @@ use std::sync::Arc;
 use quipu_core::Knowledge;
 use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::Memory;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::Image;
 use quipu_tools::Registry;
 use serde_json::Value;
 
 use crate::engine::{Engine, FirstPass};
-use crate::sharing::{CommandOutput, TerminalStyle};
 
 /// Finds and opens one vault.
 pub trait VaultSource: Send + Sync {
@@ -20,12 +21,15 @@ pub trait VaultSource: Send + Sync {
 
     /// Opens the vault without reading it.
     fn open(&self) -> anyhow::Result<Arc<dyn ServedVault>>;
+
+    /// See [`quipu_core::ports::VaultFiles::image`]. Read by this process, whichever one owns the vault: images are in no index.
+    fn image(&self, note: &VaultPath, target: &str) -> anyhow::Result<Option<Image>>;
 }
 
 /// An open vault.
 pub trait ServedVault: Send + Sync {
-    /// The folder of notes.
-    fn root(&self) -> &Path;
+    /// The folder of notes; `None` for notes in a database.
+    fn root(&self) -> Option<&Path>;
 
     /// The domain that tools use.
     fn knowledge(&self) -> &Arc<Knowledge>;
@@ -54,6 +58,6 @@ pub trait ServedVault: Send + Sync {
     /// Saves what the next start would otherwise compute again.
     fn save(&self);
 
-    /// Runs a command of the command line for another process.
-    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, style: TerminalStyle) -> CommandOutput;
+    /// Runs a command of the command line for another process, and returns its reply.
+    fn run_command(self: Arc<Self>, engine: &Engine, command: Value) -> Value;
 }

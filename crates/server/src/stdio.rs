@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::hang_up;
 use crate::mcp::{self, McpServer};
-use crate::service::{Service, VaultService};
+use crate::service::{Capacity, Service, VaultService};
 use crate::shutdown;
 
 /// How long a call of a client that closed its side is kept while waiting for another process.
@@ -90,7 +90,7 @@ pub fn serve(vault: Arc<dyn VaultService>) -> anyhow::Result<()> {
             }
         };
         let (reader, writer) = mcp::stdio_pipes();
-        mcp::converse(McpServer::new(Service::new(vault)), reader, writer, input_closed(), stop).await
+        mcp::converse(McpServer::new(Service::new(vault, Capacity::new())), reader, writer, input_closed(), stop).await
     });
     // Without waiting: if stdin is not a pipe, a thread is still blocked reading it.
     runtime.shutdown_background();

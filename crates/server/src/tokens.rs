@@ -260,13 +260,38 @@ fn hashed(token: &str, secret: &[u8; 32]) -> blake3::Hash {
 
 /// Why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Denied {
+pub enum Denied {
     #[error("unknown token; create one with `quipu token new`")]
     Unknown,
     #[error("the token has expired")]
     Expired,
     #[error("the entry of this token was changed after it was created; create a new one with `quipu token new`")]
     Changed,
+    #[error("tokens cannot be checked now, because the database cannot be reached; retry in a moment")]
+    Unreachable,
+}
+
+/// What a token allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Identifies the token without revealing it.
+    pub id: String,
+    pub name: String,
+    pub scope: Scope,
+    /// The graphs that the token is for; `None` for whatever the server has.
+    pub graphs: Option<Vec<String>>,
+}
+
+/// Decides which tokens a server accepts.
+pub trait TokenSource: Send + Sync {
+    /// Fails if no client could connect.
+    fn ensure_some(&self) -> anyhow::Result<()>;
+
+    /// What a token allows now.
+    fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied>;
+
+    /// Whether a check may wait for a network.
+    fn may_wait(&self) -> bool;
 }
 
 /// The tokens of a served vault: a created or revoked token takes effect with the next request.
@@ -288,13 +313,9 @@ struct KnownToken {
     token: Arc<Token>,
 }
 
-impl Tokens {
-    pub(crate) fn new(file: TokenFile) -> Self {
-        Self { file, known: Mutex::default() }
-    }
-
-    /// Fails if no client could connect: there are no tokens, or their key is lost.
-    pub(crate) fn ensure_some(&self) -> anyhow::Result<()> {
+impl TokenSource for Tokens {
+    /// Fails also where the key of the tokens is lost.
+    fn ensure_some(&self) -> anyhow::Result<()> {
         let tokens = self.file.list()?;
         ensure!(!tokens.is_empty(), "there is none; create one with `quipu token new`");
         let Some(secret) = self.file.known_secret()? else {
@@ -314,8 +335,23 @@ impl Tokens {
         Ok(())
     }
 
+    fn may_wait(&self) -> bool {
+        false
+    }
+
+    fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied> {
+        let token = self.find(presented, now)?;
+        Ok(Grant { id: token.id.clone(), name: token.name.clone(), scope: token.scope, graphs: None })
+    }
+}
+
+impl Tokens {
+    pub(crate) fn new(file: TokenFile) -> Self {
+        Self { file, known: Mutex::default() }
+    }
+
     /// The stored token that matches.
-    pub(crate) fn check(&self, presented: &str, now: Timestamp) -> Result<Arc<Token>, Denied> {
+    fn find(&self, presented: &str, now: Timestamp) -> Result<Arc<Token>, Denied> {
         let mut known = self.known.lock();
         let stamps = self.file.stamps();
         if known.stamps != stamps {
@@ -389,17 +425,17 @@ mod tests {
     fn a_token_lets_in_until_it_expires_or_is_revoked_and_is_kept_as_a_hash_alone() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(files(&folder, "ada"));
-        assert_eq!(tokens.check("quipu_x", at(0)), Err(Denied::Unknown));
+        assert_eq!(tokens.find("quipu_x", at(0)), Err(Denied::Unknown));
         let (text, made) = files(&folder, "ada").add("laptop", Scope::Read, at(0), Some(at(100))).unwrap();
         assert!(text.starts_with("quipu_") && text.len() == PREFIX.len() + 64);
         let kept = own_files::read(&files(&folder, "ada").file).unwrap().unwrap();
         assert!(!kept.contains(&text[PREFIX.len()..]), "{kept}");
-        assert_eq!(*tokens.check(&text, at(99)).unwrap(), made);
-        assert_eq!(tokens.check(&text, at(100)), Err(Denied::Expired));
-        assert_eq!(tokens.check(&text.to_uppercase(), at(0)), Err(Denied::Unknown));
-        assert_eq!(tokens.check("", at(0)), Err(Denied::Unknown));
+        assert_eq!(*tokens.find(&text, at(99)).unwrap(), made);
+        assert_eq!(tokens.find(&text, at(100)), Err(Denied::Expired));
+        assert_eq!(tokens.find(&text.to_uppercase(), at(0)), Err(Denied::Unknown));
+        assert_eq!(tokens.find("", at(0)), Err(Denied::Unknown));
         assert_eq!(files(&folder, "ada").revoke("laptop").unwrap().id, made.id);
-        assert_eq!(tokens.check(&text, at(0)), Err(Denied::Unknown));
+        assert_eq!(tokens.find(&text, at(0)), Err(Denied::Unknown));
         assert!(files(&folder, "ada").revoke("laptop").is_err());
     }
 
@@ -407,10 +443,10 @@ mod tests {
     fn tokens_that_came_with_a_vault_let_nobody_in() {
         let folder = tempfile::tempdir().unwrap();
         let (text, _) = files(&folder, "mallory").add("mine", Scope::Admin, at(0), None).unwrap();
-        assert!(Tokens::new(files(&folder, "mallory")).check(&text, at(0)).is_ok());
-        assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown));
+        assert!(Tokens::new(files(&folder, "mallory")).find(&text, at(0)).is_ok());
+        assert_eq!(Tokens::new(files(&folder, "ada")).find(&text, at(0)), Err(Denied::Unknown));
         files(&folder, "ada").add("hers", Scope::Read, at(0), None).unwrap();
-        assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown), "nor with a secret");
+        assert_eq!(Tokens::new(files(&folder, "ada")).find(&text, at(0)), Err(Denied::Unknown), "nor with a secret");
     }
 
     #[test]
@@ -430,21 +466,21 @@ mod tests {
         ] {
             assert!(made.contains(from), "{from} is not in {made}");
             own_files::replace(&file, &made.replacen(from, &to, 1)).unwrap();
-            assert_eq!(tokens.check(&read, at(0)), Err(Denied::Changed), "{from}: {to}");
-            assert!(tokens.check(&other, at(0)).is_ok(), "others are as they were");
+            assert_eq!(tokens.find(&read, at(0)), Err(Denied::Changed), "{from}: {to}");
+            assert!(tokens.find(&other, at(0)).is_ok(), "others are as they were");
         }
-        // Beside the line as it was made, a changed one is worth nothing and does no harm.
+        // Beside the line as it was made, a changed one is invalid and does no harm.
         let entry = &made[made.find("[[token]]").unwrap()..made.rfind("[[token]]").unwrap()];
         let copied = entry.replace("\"read\"", "\"admin\"");
         for both in [format!("{entry}{copied}"), format!("{copied}{entry}")] {
             own_files::replace(&file, &both).unwrap();
-            assert_eq!(tokens.check(&read, at(0)).unwrap().scope, Scope::Read);
+            assert_eq!(tokens.find(&read, at(0)).unwrap().scope, Scope::Read);
         }
         // As tokens were kept before they were sealed.
         let unsealed: String =
             entry.lines().filter(|line| !line.starts_with("seal")).map(|line| format!("{line}\n")).collect();
         own_files::replace(&file, &unsealed).unwrap();
-        let denied = tokens.check(&read, at(0)).unwrap_err();
+        let denied = tokens.find(&read, at(0)).unwrap_err();
         assert!(denied.to_string().contains("create a new one with `quipu token new`"), "{denied}");
         let error = format!("{:#}", tokens.ensure_some().unwrap_err());
         assert!(error.contains("`quipu token new`"), "{error}");
@@ -458,7 +494,7 @@ mod tests {
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
-        assert_eq!(Tokens::new(files(&folder, "ada")).check(&text, at(0)), Err(Denied::Unknown));
+        assert_eq!(Tokens::new(files(&folder, "ada")).find(&text, at(0)), Err(Denied::Unknown));
     }
 
     #[test]
@@ -467,7 +503,7 @@ mod tests {
         let (text, _) = files(&folder, "ada").add("laptop", Scope::Read, at(0), None).unwrap();
         let TokenFile { file, secret } = files(&folder, "ada");
         let tokens = Tokens::new(files(&folder, "ada"));
-        let lets_in = || tokens.check(&text, at(0)).is_ok();
+        let lets_in = || tokens.find(&text, at(0)).is_ok();
         let allow = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         assert!(lets_in());
         allow(0o666);

@@ -111,7 +111,8 @@ fn open_folder(folder: &Path) -> std::io::Result<OwnFolder> {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
     quipu_own_folder::create_private(above)?;
-    OwnFolder::open(above)?.folder(name)
+    // The index has the text of every note that this account can read; others may not be able to.
+    OwnFolder::open(above)?.private_folder(name)
 }
 
 /// The operating system releases the lock when the process ends, however it ends.

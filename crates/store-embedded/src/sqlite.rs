@@ -67,6 +67,11 @@ pub(crate) fn use_wal(db: &Connection) -> rusqlite::Result<String> {
     db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
 }
 
+/// Turns off the checkpoint when a connection is closed.
+pub(crate) fn leave_log(db: &Connection) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
+}
+
 /// The messages of SQLite's integrity check; none for a sound database.
 pub(crate) fn integrity_check(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut check = db.prepare("PRAGMA integrity_check(20)")?;

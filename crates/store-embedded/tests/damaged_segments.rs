@@ -243,3 +243,32 @@ fn deleted_text_index_is_noticed_and_rebuilt() {
         is_whole(&store);
     }
 }
+
+/// Reading a mapped file behind its new end would end the process.
+#[test]
+fn search_never_finds_less_once_a_file_is_cut_or_replaced() {
+    let cut: Damage = |file| OpenOptions::new().write(true).open(file).unwrap().set_len(0).unwrap();
+    let shorten: Damage = |file| {
+        let half = std::fs::metadata(file).unwrap().len() / 2;
+        OpenOptions::new().write(true).open(file).unwrap().set_len(half).unwrap();
+    };
+    let others = [("cut to nothing", cut), ("cut in place", shorten), ("overwritten", spoil_in_place as Damage)];
+    for kind in KINDS {
+        for (damage, spoil) in DAMAGES.into_iter().chain(others) {
+            let folder = filled();
+            let (store, _) = opened(folder.path());
+            assert_eq!(search(&store, "gamma").unwrap(), NOTES * 5);
+            files(folder.path(), kind).iter().for_each(|file| spoil(file));
+            match search(&store, "gamma") {
+                // What is mapped of a deleted file can still be read.
+                Ok(found) => assert_eq!((damage, found), ("removed", NOTES * 5), ".{kind}"),
+                Err(error) => {
+                    assert!(error.source.to_string().contains("another program changed"), "{}", error.source);
+                    assert_eq!(store.text_lost().unwrap().len(), NOTES, ".{kind} {damage}");
+                    put_all(&store);
+                    is_whole(&store);
+                }
+            }
+        }
+    }
+}

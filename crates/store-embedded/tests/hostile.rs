@@ -100,8 +100,8 @@ fn index_with_unknown_objects_or_a_journal_is_rebuilt() {
 }
 
 #[test]
-fn files_are_created_for_their_owner_or_the_group_of_a_shared_folder() {
-    for (folder_mode, folders, files) in [(0o755, 0o700, 0o600), (0o2770, 0o2770, 0o660)] {
+fn memory_is_created_for_the_group_of_a_shared_folder_and_the_index_for_its_owner() {
+    for (folder_mode, files) in [(0o755, 0o600), (0o2770, 0o660)] {
         let home = tempfile::tempdir().unwrap();
         let own = home.path().join("own");
         std::fs::create_dir(&own).unwrap();
@@ -111,13 +111,16 @@ fn files_are_created_for_their_owner_or_the_group_of_a_shared_folder() {
         memory.apply(&[create("Ada")], &author(1)).unwrap();
         let mode = |path: &str| std::fs::metadata(own.join(path)).unwrap().permissions().mode() & 0o7777;
         for folder in ["index", "index/text"] {
-            assert_eq!(mode(folder), folders, "{folder}");
+            assert_eq!(mode(folder), 0o700, "{folder}");
         }
-        for file in ["index/index.lock", "index/catalog.db", "memory.db", "memory.db-wal", "memory.db-shm"] {
+        for file in ["index/index.lock", "index/catalog.db"] {
+            assert_eq!(mode(file), 0o600, "{file}");
+        }
+        for file in ["memory.db", "memory.db-wal", "memory.db-shm", "memory.last"] {
             assert_eq!(mode(file), files, "{file}");
         }
         let segments = std::fs::read_dir(own.join("index/text")).unwrap();
-        segments.for_each(|entry| assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, files));
+        segments.for_each(|entry| assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600));
         memory.backup(&home.path().join("backup.db")).unwrap();
         assert_eq!(mode("../backup.db"), 0o600);
     }

@@ -217,6 +217,21 @@ fn vector_file_with_missing_rows_is_recreated() {
     is_started_anew(spoiled(spoil).path());
 }
 
+/// SQLite maps that file: reading behind its new end would end the process.
+#[test]
+fn truncated_shared_memory_recreates_the_vector_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(folder.path());
+    put_sections(&store, 0, 5);
+    embed_all(&store, || vec![1.0, 2.0, 3.0]);
+    assert_eq!(embedded(&store), 5);
+    std::fs::OpenOptions::new().write(true).open(folder.path().join("vectors.db-shm")).unwrap().set_len(0).unwrap();
+    assert_eq!(store.nearest(&VectorQuery::new(SPACE, &[1.0, 2.0, 3.0], 9)).unwrap(), []);
+    assert!(store.notices().iter().any(|notice| notice.contains("truncated")), "{:?}", store.notices());
+    embed_all(&store, || vec![1.0, 2.0, 3.0]);
+    assert_eq!(store.nearest(&VectorQuery::new(SPACE, &[1.0, 2.0, 3.0], 9)).unwrap().len(), 5);
+}
+
 #[test]
 fn long_unused_vectors_are_deleted() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,17 +3,21 @@
 use std::error::Error;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use quipu_core::ports::MemoryFailure;
 use tokio_postgres::error::SqlState;
 
+use crate::connection::chain;
 use crate::row::BadRow;
 
 /// Why the database did not do what it was asked. The texts name no address and no SQL.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// It could not be reached for longer than a call waits.
-    #[error("the database has been unreachable for {} s{}", waited.as_secs(), doubt(*in_doubt))]
+    #[error("the database {}{}", away(*since, *waited), doubt(*in_doubt))]
     Unreachable {
+        /// Since when, if it was not only other transactions that were in the way.
+        since: Option<Timestamp>,
         /// How long the call waited.
         waited: Duration,
         /// Whether the connection was lost while a change was committed.
@@ -36,6 +40,12 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
+    /// Whether the database could not be reached, as opposed to another transaction in the way.
+    pub(crate) fn is_outage(&self) -> bool {
+        let Self::Sql(error) = self else { return self.is_transient() };
+        self.is_transient() && error.code().is_none_or(|state| !["40", "55"].contains(&&state.code()[..2]))
+    }
+
     /// Whether the same call may succeed in a moment: the connection was lost, the server is starting, or another transaction was
     /// in the way.
     pub(crate) fn is_transient(&self) -> bool {
@@ -44,7 +54,9 @@ impl DatabaseError {
             Self::Pool(_) | Self::NoAnswer => return true,
             Self::Unreachable { .. } | Self::Row(_) => return false,
         };
-        let Some(state) = error.code() else { return error.is_closed() || is_io(error) };
+        let Some(state) = error.code() else {
+            return !is_refused_by_tls(error) && (error.is_closed() || is_io(error));
+        };
         let class = &state.code()[..2];
         // Connection exceptions, lack of resources (too many connections), and a server that stops or is a standby.
         ["08", "53", "57"].contains(&class) && *state != SqlState::DISK_FULL && *state != SqlState::QUERY_CANCELED
@@ -57,13 +69,41 @@ impl DatabaseError {
             .contains(state)
     }
 
+    /// The error with its causes, for an administrator. It may name tables and roles, never a password.
+    pub fn explained(&self) -> String {
+        let known = match self {
+            Self::Sql(error) => error.code().and_then(cause),
+            _ => None,
+        };
+        known.map_or_else(|| chain(self), |known| format!("{known}: {}", chain(self)))
+    }
+
     pub(crate) fn into_failure(self, action: &'static str) -> MemoryFailure {
-        let advice = match &self {
+        MemoryFailure { action, advice: self.advice(), source: self.into() }
+    }
+
+    /// What a client is told. The log has the rest.
+    pub(crate) fn reason(&self) -> String {
+        self.advice().unwrap_or_else(|| {
+            tracing::error!("{}", chain(self));
+            format!("{self}; the server's log has the details")
+        })
+    }
+
+    /// What a client can understand and wait for, or have fixed.
+    fn advice(&self) -> Option<String> {
+        match self {
             Self::Unreachable { .. } => Some(self.to_string()),
             Self::Sql(error) => error.code().and_then(cause).map(|cause| format!("{cause}; retry once that is fixed")),
             Self::Row(_) | Self::Pool(_) | Self::NoAnswer => None,
-        };
-        MemoryFailure { action, advice, source: self.into() }
+        }
+    }
+}
+
+fn away(since: Option<Timestamp>, waited: Duration) -> String {
+    match since {
+        Some(since) => format!("has been unreachable since {since:.0}"),
+        None => format!("was busy with other transactions for {} s", waited.as_secs()),
     }
 }
 
@@ -83,7 +123,17 @@ fn cause(state: &SqlState) -> Option<&'static str> {
     }
 }
 
-fn is_io<'e>(error: &'e (dyn Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source());
-    causes.any(<dyn Error + 'static>::is::<std::io::Error>)
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    causes(error).any(<dyn Error + 'static>::is::<std::io::Error>)
+}
+
+/// Whether the certificate or the handshake is wrong, which does not pass by itself.
+fn is_refused_by_tls(error: &tokio_postgres::Error) -> bool {
+    let mut errors = causes(error).filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    errors
+        .any(|error| error.get_ref().is_some_and(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>().is_some()))
+}
+
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
 }

@@ -1,6 +1,8 @@
 //! Graphs: one database holds many, each with its own notes and memory.
 
-use crate::connection::PostgresDatabase;
+use jiff::Timestamp;
+
+use crate::connection::{PostgresDatabase, Scope};
 use crate::failure::DatabaseError;
 use crate::row;
 
@@ -8,11 +10,43 @@ use crate::row;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     pub(crate) id: i64,
+    uid: String,
     /// Its unique name.
     pub name: String,
 }
 
-/// Why a graph was not created.
+impl Graph {
+    /// Identifies the graph also after it was renamed, and among those of all databases.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+}
+
+/// How much a graph may hold; no limit where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GraphLimits {
+    /// Notes.
+    pub max_notes: Option<i64>,
+    /// Bytes of all notes together.
+    pub max_bytes: Option<i64>,
+}
+
+/// A graph, and how much it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphUsage {
+    /// The graph.
+    pub graph: Graph,
+    /// When it was created.
+    pub created: Timestamp,
+    /// Notes.
+    pub notes: i64,
+    /// Bytes of all notes together.
+    pub bytes: i64,
+    /// How much it may hold.
+    pub limits: GraphLimits,
+}
+
+/// Why a graph was not created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
     /// The name is taken.
@@ -23,6 +57,9 @@ pub enum GraphError {
         "cannot name a graph {0:?}: a name has 1 to 64 of the characters a-z, 0-9, `-` and `_`, and starts with a letter"
     )]
     Name(String),
+    /// There is no such graph.
+    #[error("there is no graph {0:?}; `quipu graph list` names them")]
+    Unknown(String),
     /// The database failed.
     #[error(transparent)]
     Failed(#[from] DatabaseError),
@@ -34,38 +71,94 @@ const LONGEST_NAME: usize = 64;
 impl PostgresDatabase {
     /// Creates an empty graph.
     pub fn create_graph(&self, name: &str) -> Result<Graph, GraphError> {
-        if !is_name(name) {
-            return Err(GraphError::Name(name.to_owned()));
-        }
-        self.write(async |tx| {
-            let insert = "INSERT INTO graph (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING id";
-            let Some(id) = row::first(tx, insert, &[&name], |row| row::get(row, 0)).await? else {
+        check_name(name)?;
+        self.write(Scope::Shared, async |tx| {
+            let insert =
+                "INSERT INTO graph (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING id, name, uid::text";
+            let Some(graph) = row::first(tx, insert, &[&name], graph).await? else {
                 return Ok(Err(GraphError::Exists(name.to_owned())));
             };
-            row::execute(tx, "INSERT INTO memory_head (graph) VALUES ($1)", &[&id]).await?;
-            row::execute(tx, "INSERT INTO note_head (graph) VALUES ($1)", &[&id]).await?;
-            Ok(Ok(Graph { id, name: name.to_owned() }))
+            row::execute(tx, "INSERT INTO memory_head (graph) VALUES ($1)", &[&graph.id]).await?;
+            row::execute(tx, "INSERT INTO note_head (graph) VALUES ($1)", &[&graph.id]).await?;
+            Ok(Ok(graph))
         })?
     }
 
     /// A graph by its name.
     pub fn graph(&self, name: &str) -> Result<Option<Graph>, DatabaseError> {
-        Ok(self.graphs()?.into_iter().find(|graph| graph.name == name))
+        self.read(Scope::Shared, async |client| {
+            row::first(client, "SELECT id, name, uid::text FROM graph WHERE name = $1", &[&name], graph).await
+        })
     }
 
     /// All graphs, in order of name.
     pub fn graphs(&self) -> Result<Vec<Graph>, DatabaseError> {
-        self.read(async |client| {
-            let read = |row: &_| Ok(Graph { id: row::get(row, 0)?, name: row::get(row, 1)? });
-            row::list(client, "SELECT id, name FROM graph ORDER BY name", &[], read).await
+        self.read(Scope::Shared, async |client| {
+            row::list(client, "SELECT id, name, uid::text FROM graph ORDER BY name", &[], graph).await
         })
+    }
+
+    /// All graphs in order of name, and how much each holds. Only the owner of the tables sees the sizes.
+    pub fn graph_usage(&self) -> Result<Vec<GraphUsage>, DatabaseError> {
+        let sql = "SELECT id, name, uid::text, (extract(epoch FROM created_at) * 1000000)::bigint, \
+                   coalesce(notes, 0), coalesce(bytes, 0), max_notes, max_bytes \
+                   FROM graph LEFT JOIN note_head ON graph = id ORDER BY name";
+        let read = |row: &_| {
+            Ok(GraphUsage {
+                graph: graph(row)?,
+                created: Timestamp::from_microsecond(row::get(row, 3)?).unwrap_or_default(),
+                notes: row::get(row, 4)?,
+                bytes: row::get(row, 5)?,
+                limits: GraphLimits { max_notes: row::get(row, 6)?, max_bytes: row::get(row, 7)? },
+            })
+        };
+        self.read(Scope::Shared, async |client| row::list(client, sql, &[], read).await)
+    }
+
+    /// Gives a graph another name. Servers know it under the new one after their next look.
+    pub fn rename_graph(&self, name: &str, new_name: &str) -> Result<(), GraphError> {
+        check_name(new_name)?;
+        self.write(Scope::Shared, async |tx| {
+            let taken = "SELECT id FROM graph WHERE name = $1 FOR UPDATE";
+            let id = |row: &_| row::get::<i64>(row, 0);
+            if name != new_name && row::first(tx, taken, &[&new_name], id).await?.is_some() {
+                return Ok(Err(GraphError::Exists(new_name.to_owned())));
+            }
+            let rename = "UPDATE graph SET name = $2 WHERE name = $1";
+            Ok(found(row::execute(tx, rename, &[&name, &new_name]).await?, name))
+        })?
+    }
+
+    /// Sets how much a graph may hold.
+    pub fn limit_graph(&self, name: &str, limits: GraphLimits) -> Result<(), GraphError> {
+        self.write(Scope::Shared, async |tx| {
+            let sql = "UPDATE graph SET max_notes = $2, max_bytes = $3 WHERE name = $1";
+            let GraphLimits { max_notes, max_bytes } = limits;
+            Ok(found(row::execute(tx, sql, &[&name, &max_notes, &max_bytes]).await?, name))
+        })?
+    }
+
+    /// Deletes a graph with its notes, their versions and its memory, for good.
+    pub fn delete_graph(&self, name: &str) -> Result<(), GraphError> {
+        self.write(Scope::Shared, async |tx| {
+            Ok(found(row::execute(tx, "DELETE FROM graph WHERE name = $1", &[&name]).await?, name))
+        })?
     }
 }
 
-/// Names are parts of paths and of the names of databases' channels.
-fn is_name(name: &str) -> bool {
+fn graph(row: &tokio_postgres::Row) -> Result<Graph, row::BadRow> {
+    Ok(Graph { id: row::get(row, 0)?, name: row::get(row, 1)?, uid: row::get(row, 2)? })
+}
+
+fn found(rows: u64, name: &str) -> Result<(), GraphError> {
+    if rows == 0 { Err(GraphError::Unknown(name.to_owned())) } else { Ok(()) }
+}
+
+/// Names are parts of paths.
+fn check_name(name: &str) -> Result<(), GraphError> {
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    name.len() <= LONGEST_NAME
+    let is_name = name.len() <= LONGEST_NAME
         && name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.bytes().all(is_part)
+        && name.bytes().all(is_part);
+    if is_name { Ok(()) } else { Err(GraphError::Name(name.to_owned())) }
 }

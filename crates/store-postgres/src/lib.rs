@@ -11,10 +11,16 @@ mod migrate;
 mod notes;
 mod request;
 mod row;
+mod tokens;
+mod vectors;
 
-pub use connection::{ConnectError, PostgresDatabase};
+pub use connection::{
+    AddressError, ConnectError, DatabaseAddress, PoolStatus, PostgresDatabase, Subscription, Wakeups,
+};
 pub use failure::DatabaseError;
-pub use graphs::{Graph, GraphError};
+pub use graphs::{Graph, GraphError, GraphLimits, GraphUsage};
 pub use memory::PostgresMemory;
-pub use migrate::SchemaVersion;
-pub use notes::{NoteChanges, PostgresVault};
+pub use migrate::{DatabaseServer, SchemaError, SchemaVersion, roles_sql};
+pub use notes::PostgresVault;
+pub use tokens::{NewToken, PostgresTokens, TokenError, TokenRecord};
+pub use vectors::SharedVectors;

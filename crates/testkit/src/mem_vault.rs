@@ -8,7 +8,9 @@ use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
-    Clock, FileChange, FileContent, ListedFile, Listing, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError,
+    Clock, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedVersion, LoggedWrite, NamePeriod,
+    NoteHistory, OUTSIDE, OtherFiles, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter,
+    WriteNumber, WriteOrigin,
 };
 
 use crate::FixedClock;
@@ -28,6 +30,7 @@ struct State {
     unreadable: Option<VaultPath>,
     read_only: bool,
     requests: BTreeMap<RequestKey, VaultPath>,
+    writes: Vec<LoggedWrite>,
 }
 
 #[derive(Clone)]
@@ -71,6 +74,11 @@ impl MemVault {
     /// The text of a file with exactly this path.
     pub fn text(&self, path: &str) -> Option<String> {
         self.state().files.get(&parse(path)).map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
+    }
+
+    /// The bytes of a file with exactly this path.
+    pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        self.state().files.get(&parse(path)).map(|file| file.bytes.clone())
     }
 
     /// The path of every file, notes or not.
@@ -134,18 +142,21 @@ impl VaultFiles for MemVault {
         Ok(self.state().find_any_case(path))
     }
 
-    fn apply_for(
-        &self,
-        changes: &[FileChange],
-        request: Option<RequestKey>,
-    ) -> Result<Vec<Option<FileStat>>, WriteError> {
-        refuse_twice(changes)?;
+    fn list_others_below(&self, folder: &VaultPath) -> Result<OtherFiles, VaultError> {
+        let state = self.state();
+        let others = state.files.keys().filter(|path| is_below(path, folder) && !is_note(path));
+        let is_hidden = |path: &VaultPath| path.as_str().split('/').any(|part| part.starts_with('.'));
+        let (kept, files): (Vec<VaultPath>, Vec<VaultPath>) = others.cloned().partition(is_hidden);
+        Ok(OtherFiles { files, kept: kept.iter().map(ToString::to_string).collect() })
+    }
+
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
+        FileChange::refuse_twice(changes)?;
         let mut state = self.state();
         // The changes are made to a copy, so that they are atomic.
         let mut next = state.clone();
-        let now_ns = self.clock.now_ns();
-        let stats = changes.iter().map(|change| next.change(change, now_ns)).collect::<Result<Vec<_>, _>>()?;
-        if let (Some(request), Some(first)) = (request, changes.first()) {
+        let stats = next.apply(changes, origin, self.clock.now_ns())?;
+        if let (Some(request), Some(first)) = (origin.request, changes.first()) {
             next.requests.insert(request, first.place().clone());
         }
         *state = next;
@@ -158,13 +169,6 @@ impl VaultFiles for MemVault {
 
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         Ok(self.state().kept.iter().rev().map(|(kept, _)| kept.clone()).collect())
-    }
-
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
-        let mut state = self.state();
-        let before = state.kept.len();
-        state.kept.retain(|(kept, _)| kept.path != *path);
-        Ok(before - state.kept.len())
     }
 
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
@@ -182,17 +186,119 @@ impl VaultFiles for MemVault {
                     FileChange::Move { from: from.clone(), to: path, expected: *expected, bytes }
                 }
                 _ if state.find_any_case(&path).contains(&path) => return Err(WriteError::Exists { existing: path }),
-                _ => return Ok(state.write(&path, bytes, self.clock.now_ns())),
+                // Its place is free in its own spelling, which is enough.
+                _ => return Ok(state.write_beside(&path, bytes, self.clock.now_ns())),
             },
         };
         let mut next = state.clone();
-        let stat = next.change(&change, self.clock.now_ns())?;
+        let stats = next.apply(&[change], &WriteOrigin::RESTORE, self.clock.now_ns())?;
         *state = next;
-        Ok(stat.expect("a change that leaves a file answers with its stat"))
+        Ok(stats[0].expect("a change that leaves a file answers with its stat"))
+    }
+}
+
+impl NoteHistory for MemVault {
+    fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
+        let state = self.state();
+        let found = state.writes.iter().rev().filter(|write| filter.admits(write)).take(filter.limit);
+        Ok(found.cloned().collect())
+    }
+
+    fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
+        let state = self.state();
+        Ok(state.kept.iter().find(|(known, _)| known.version == kept).map(|(_, bytes)| bytes.clone()))
+    }
+
+    fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
+        let mut state = self.state();
+        let now_ns = state.next_ns(self.clock.now_ns());
+        let last = |path: &VaultPath| {
+            let entries = state.writes.iter().rev().flat_map(|write| write.files.iter().map(move |file| (write, file)));
+            entries.into_iter().find(|(_, file)| file.paths().any(|other| other == path))
+        };
+        let news = files.iter().filter(|file| file.is_news(last(&file.path), now_ns)).cloned().collect();
+        state.log(OUTSIDE, now_ns, news);
+        Ok(())
+    }
+
+    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+        let mut state = self.state();
+        let mut kept: BTreeSet<String> = BTreeSet::new();
+        for write in &mut state.writes {
+            let copy = write.clone();
+            write.files.retain(|file| {
+                let is_note = names.iter().any(|name| name.covers_entry(&copy, file));
+                kept.extend(file.kept.clone().filter(|_| is_note));
+                !is_note
+            });
+            write.unlisted += copy.files.len() - write.files.len();
+        }
+        let before = state.kept.len();
+        state.kept.retain(|(file, _)| !kept.contains(&file.version));
+        Ok(before - state.kept.len())
     }
 }
 
 impl State {
+    /// The time of the next write. Times increase.
+    fn next_ns(&self, now_ns: i64) -> i64 {
+        self.writes.last().map_or(now_ns, |last| now_ns.max(last.at_ns + 1))
+    }
+
+    fn log(&mut self, by: &str, at_ns: i64, files: Vec<LoggedFile>) {
+        if !files.is_empty() {
+            let number = WriteNumber(self.writes.last().map_or(1, |last| last.number.0 + 1));
+            self.writes.push(LoggedWrite { number, at_ns, by: by.to_owned(), files, unlisted: 0 });
+        }
+    }
+
+    fn apply(
+        &mut self,
+        changes: &[FileChange],
+        origin: &WriteOrigin<'_>,
+        now_ns: i64,
+    ) -> Result<Vec<Option<FileStat>>, WriteError> {
+        let at_ns = self.next_ns(now_ns);
+        let mut stats = Vec::new();
+        let mut files = Vec::new();
+        for change in changes {
+            // Of files that are no notes only the paths are recorded.
+            let is_note = |path: &&VaultPath| is_note(path);
+            let version = |state: &Self, path: &VaultPath| {
+                let file = Some(path).filter(is_note).and_then(|path| state.files.get(path));
+                file.map(|file| LoggedVersion::of(&file.bytes, file.modified_ns))
+            };
+            let before = version(self, change.old_place());
+            let count = self.kept.len();
+            stats.push(self.change(change, at_ns)?);
+            let path = change.place();
+            let after = version(self, path);
+            if before.map(|version| version.hash) == after.map(|version| version.hash) && path == change.old_place() {
+                continue;
+            }
+            files.push(LoggedFile {
+                action: origin.action_on(change),
+                path: path.clone(),
+                from: (path != change.old_place()).then(|| change.old_place().clone()),
+                before: before.filter(|_| !matches!(change, FileChange::Create { .. })),
+                after,
+                kept: self.kept.get(count).map(|(kept, _)| kept.version.clone()),
+            });
+        }
+        self.log(origin.by, at_ns, files);
+        Ok(stats)
+    }
+
+    /// Restores a note whose place is free in its own spelling.
+    fn write_beside(&mut self, path: &VaultPath, bytes: Vec<u8>, now_ns: i64) -> FileStat {
+        let at_ns = self.next_ns(now_ns);
+        let after = Some(LoggedVersion::of(&bytes, at_ns));
+        let action = WriteOrigin::RESTORE.action;
+        let file = LoggedFile { action, path: path.clone(), from: None, before: None, after, kept: None };
+        self.log(WriteOrigin::RESTORE.by, at_ns, vec![file]);
+        self.write(path, bytes, at_ns)
+    }
+
     fn change(&mut self, change: &FileChange, now_ns: i64) -> Result<Option<FileStat>, WriteError> {
         match change {
             FileChange::Create { path, bytes } => {
@@ -213,6 +319,14 @@ impl State {
                 self.free(to)?;
                 self.keep(from, old, TrashReason::Moved, now_ns);
                 Ok(Some(self.write(to, bytes.clone(), now_ns)))
+            }
+            FileChange::Rename { from, to } => {
+                if let Some(existing) = self.find_any_case(to).into_iter().find(|existing| existing != from) {
+                    return Err(WriteError::Exists { existing });
+                }
+                let file = self.files.remove(from).ok_or_else(|| WriteError::Missing { path: from.clone() })?;
+                self.insert(to.clone(), file);
+                Ok(None)
             }
             FileChange::Delete { path, expected } => {
                 self.writable(path)?;
@@ -286,25 +400,6 @@ impl State {
         self.folders.extend((0..path.depth()).filter_map(|depth| ancestor(&path, depth)));
         self.files.insert(path, file);
     }
-}
-
-/// Two changes of one list must not be about the same file, or create files that differ only in case.
-fn refuse_twice(changes: &[FileChange]) -> Result<(), WriteError> {
-    let (mut touched, mut made) = (BTreeSet::new(), BTreeSet::new());
-    for change in changes {
-        let (left, taken) = match change {
-            FileChange::Create { path, .. } => (None, Some(path)),
-            FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => (Some(path), None),
-            FileChange::Move { from, to, .. } => (Some(from), Some(to)),
-        };
-        for path in left.into_iter().chain(taken) {
-            if !touched.insert(path) || taken == Some(path) && !made.insert(path.note_id()) {
-                let reason = "one write changes it twice";
-                return Err(WriteError::Refused { path: path.clone(), reason });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The rules of the real vault that matter to a caller: Markdown, nothing hidden, no `node_modules`.

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "the cluster's own folder")]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,6 @@ const NOBODY: u32 = 65534;
 
 /// The address of a new, empty database of this program's cluster. Without a PostgreSQL in `QUIPU_POSTGRES`, a folder with
 /// `bin/initdb` and its neighbours, a test says that it is skipped.
-#[expect(clippy::print_stdout, reason = "the reason belongs to the output of the test")]
 pub fn database() -> Option<String> {
     static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
     static DATABASES: AtomicUsize = AtomicUsize::new(0);
@@ -30,43 +30,98 @@ pub fn database() -> Option<String> {
     match cluster {
         Some(cluster) => Some(cluster.create_database(DATABASES.fetch_add(1, Ordering::Relaxed))),
         None => {
-            println!("skipped: QUIPU_POSTGRES not set");
+            skip();
             None
         }
     }
 }
 
+#[expect(clippy::print_stdout, reason = "the reason belongs to the output of the test")]
+fn skip() {
+    println!("skipped: QUIPU_POSTGRES not set");
+}
+
 /// What `psql` prints for a statement on a database of [`database`].
 pub fn sql(url: &str, statement: &str) -> String {
+    try_sql(url, statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
+}
+
+/// The same, or what it says when the statement fails.
+pub fn try_sql(url: &str, statement: &str) -> Result<String, String> {
     let program = std::env::var_os("QUIPU_POSTGRES").expect("a database was made");
     let output = Command::new(Path::new(&program).join("bin/psql"))
         .args(["-XAt", "-v", "ON_ERROR_STOP=1", "-c", statement, url])
         .output()
         .expect("psql starts");
-    assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("psql answers in UTF-8").trim().to_owned()
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(String::from_utf8(output.stdout).expect("psql answers in UTF-8").trim().to_owned())
 }
 
 /// A running PostgreSQL. It stops, and its folder goes, when this process ends in whichever way.
-struct Cluster {
+pub struct Cluster {
     programs: PathBuf,
     folder: PathBuf,
     owner: Option<u32>,
-    /// Holds the pipe whose end tells the server to stop.
-    _keeper: Child,
+    /// Reads orders; the end of its input tells the server to stop for good.
+    keeper: Child,
 }
 
-/// Runs the server until its standard input ends.
+/// Runs the server until its standard input ends, and stops or starts it at an order.
 const KEEPER: &str = r#"
-"$0/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c max_connections=200 -c shared_buffers=32MB &
-server=$!
-read -r _
+folder=$1
+start() {
+    "$0/postgres" -D "$folder/data" -k "$folder" -c listen_addresses= -c fsync=off -c max_connections=200 \
+        -c shared_buffers=32MB &
+    server=$!
+}
+start
+while read -r order; do
+    case $order in
+        stop) kill -QUIT $server; wait $server ;;
+        start) start ;;
+    esac
+done
 kill -INT $server
 wait $server
 rm -rf "$1"
 "#;
 
 impl Cluster {
+    /// A cluster for one test, which may stop it; `None` where there is no PostgreSQL, and the test says that it is skipped.
+    pub fn of_test() -> Option<Self> {
+        let program = std::env::var_os("QUIPU_POSTGRES");
+        if program.is_none() {
+            skip();
+        }
+        program.map(Self::start)
+    }
+
+    /// The address of an empty database.
+    pub fn database(&self) -> String {
+        self.create_database(0)
+    }
+
+    /// Stops the server at once, as a crash does: every connection is lost.
+    pub fn stop(&mut self) {
+        self.order("stop");
+        while self.is_ready() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts it again.
+    pub fn start_again(&mut self) {
+        self.order("start");
+        self.await_start();
+    }
+
+    fn order(&mut self, order: &str) {
+        let keeper = self.keeper.stdin.as_mut().expect("its input is a pipe");
+        writeln!(keeper, "{order}").expect("the keeper reads orders");
+    }
+
     fn start(program: impl AsRef<Path>) -> Self {
         let programs = program.as_ref().join("bin");
         let folder = tempfile::Builder::new().prefix("quipu-pg").tempdir().expect("a temporary folder").keep();
@@ -84,22 +139,23 @@ impl Cluster {
         // In a group of its own: an interrupt of the test ends the test, which ends the server.
         keeper.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         let keeper = keeper.spawn().expect("there is a shell");
-        let cluster = Self { programs, folder, owner, _keeper: keeper };
+        let cluster = Self { programs, folder, owner, keeper };
         cluster.await_start();
         cluster
     }
 
     fn await_start(&self) {
         let started = Instant::now();
-        loop {
-            let mut ready = run_as(self.owner, self.programs.join("pg_isready"), &self.folder);
-            if ready.arg("-q").arg("-h").arg(&self.folder).status().is_ok_and(|status| status.success()) {
-                return;
-            }
+        while !self.is_ready() {
             let log = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(started.elapsed() < START, "PostgreSQL did not start: {}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    fn is_ready(&self) -> bool {
+        let mut ready = run_as(self.owner, self.programs.join("pg_isready"), &self.folder);
+        ready.arg("-q").arg("-h").arg(&self.folder).status().is_ok_and(|status| status.success())
     }
 
     fn create_database(&self, number: usize) -> String {

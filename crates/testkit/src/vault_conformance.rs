@@ -5,8 +5,11 @@
 //! [`TestedVault`].
 
 use quipu_core::RequestKey;
-use quipu_core::model::{ContentHash, VaultPath};
-use quipu_core::ports::{FileChange, TrashReason, TrashedFile, VaultFiles, WriteError};
+use quipu_core::model::{ContentHash, NoteId, VaultPath};
+use quipu_core::ports::{
+    FileChange, NamePeriod, NoteAction, NoteHistory, TrashReason, TrashedFile, VaultFiles, WriteError, WriteFilter,
+    WriteNumber, WriteOrigin,
+};
 
 use crate::generate::Random;
 use crate::{FixedClock, MemVault};
@@ -42,7 +45,9 @@ macro_rules! vault_conformance {
             new_path_must_be_free_and_valid,
             request_is_known_once_it_is_carried_out,
             restored_version_replaces_the_current_one,
-            random_vault_changes_match_the_model
+            random_vault_changes_match_the_model,
+            every_write_is_logged_once,
+            forgotten_note_leaves_no_version_and_no_other_note_loses_one
         );
     };
     ($vault:expr, $($rule:ident),+) => {
@@ -215,7 +220,7 @@ pub fn request_is_known_once_it_is_carried_out(subject: &impl TestedVault) {
         let found = vault.carried_out(RequestKey(key)).expect("the vault can be asked");
         found.map(|path| path.to_string())
     };
-    let apply = |key, changes: &[FileChange]| vault.apply_for(changes, Some(RequestKey(key)));
+    let apply = |key, changes: &[FileChange]| vault.apply_for(changes, &WriteOrigin::retried(RequestKey(key)));
     assert_eq!(carried_out(1), None);
     apply(1, &[create("new/n.md", "n")]).expect("the place is free");
     apply(2, &[move_to("a.md", "b.md", "old", "new"), replace("new/n.md", "n", "nn")]).expect("all is as expected");
@@ -290,6 +295,83 @@ pub fn random_vault_changes_match_the_model(subject: &impl TestedVault) {
     assert!(kept(vault).len() > 20, "this tested nothing");
 }
 
+/// With its author, its files, both versions of each, and where the old one is kept. A refused write has no entry.
+pub fn every_write_is_logged_once(subject: &impl TestedVault) {
+    for (at, text) in [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c")] {
+        subject.save(at, text);
+    }
+    let vault = subject.vault();
+    let changes = [
+        create("n.md", "né"),
+        replace("a.md", "old a", "newer a"),
+        move_to("b.md", "moved/B.md", "old b", "b"),
+        delete("c.md", "old c"),
+    ];
+    let origin = WriteOrigin { by: "ada", action: NoteAction::Move, request: None };
+    vault.apply_for(&changes, &origin).expect("the changes are allowed");
+    assert!(vault.apply(&[delete("a.md", "stale")]).is_err());
+    vault.apply(&[replace("a.md", "newer a", "newer a")]).expect("nothing is to be done");
+    vault.apply(&[replace("a.md", "newer a", "third")]).expect("allowed");
+    let writes = |filter: WriteFilter| vault.writes(&filter).expect("the history can be read");
+    let all = writes(WriteFilter::default());
+    assert_eq!(all.iter().map(|write| write.number.0).collect::<Vec<_>>(), [2, 1]);
+    assert!(all[0].at_ns > all[1].at_ns);
+    assert_eq!((all[1].by.as_str(), all[0].by.as_str()), ("ada", ""));
+    let files: Vec<(String, &str)> =
+        all[1].files.iter().map(|file| (file.path.to_string(), file.action.name())).collect();
+    let expected = [("n.md", "create"), ("a.md", "links"), ("moved/B.md", "move"), ("c.md", "delete")];
+    assert_eq!(files, expected.map(|(path, action)| (path.to_owned(), action)));
+    assert_eq!(all[1].files[2].from, Some(path("b.md")));
+    assert_eq!(all[1].files[0].after.map(|version| version.chars), Some(2));
+    for file in all.iter().flat_map(|write| &write.files) {
+        let kept = file.kept.as_ref().map(|kept| vault.kept_bytes(kept).expect("it can be read").expect("it is kept"));
+        assert_eq!(kept.map(|bytes| ContentHash::of(&bytes)), file.before.map(|before| before.hash), "{file:?}");
+        assert_eq!(file.after.is_none(), file.action == NoteAction::Delete);
+    }
+    let of = |id: &str| writes(WriteFilter { id: Some(NoteId::new(id)), ..WriteFilter::default() }).len();
+    assert_eq!([of("a.md"), of("b.md"), of("MOVED/b.md"), of("x.md")], [2, 1, 1, 0]);
+    assert_eq!(writes(WriteFilter { after: WriteNumber(1), ..WriteFilter::default() }).len(), 1);
+    assert_eq!(writes(WriteFilter { before: WriteNumber(2), limit: 1, ..WriteFilter::default() }).len(), 1);
+    assert_eq!(writes(WriteFilter { since_ns: all[0].at_ns, ..WriteFilter::default() }).len(), 1);
+    assert_eq!(vault.kept_bytes("../../a.md").expect("it is no version"), None);
+}
+
+/// A note that had two names; another note has its first name now, and one had its second name before.
+pub fn forgotten_note_leaves_no_version_and_no_other_note_loses_one(subject: &impl TestedVault) {
+    subject.save("a.md", "secret 1");
+    subject.save("b.md", "other 1");
+    let vault = subject.vault();
+    let apply = |change: FileChange| drop(vault.apply(&[change]).expect("allowed"));
+    apply(replace("b.md", "other 1", "other 2"));
+    apply(move_to("b.md", "c.md", "other 2", "other 2"));
+    apply(replace("a.md", "secret 1", "secret 2"));
+    apply(move_to("a.md", "b.md", "secret 2", "secret 3"));
+    apply(create("a.md", "third 1"));
+    apply(replace("a.md", "third 1", "third 2"));
+    apply(replace("b.md", "secret 3", "trace"));
+    let all = vault.writes(&WriteFilter::default()).expect("the history can be read");
+    let [_, _, _, moved_in, _, moved_away, _] = all.as_slice() else { panic!("{all:?}") };
+    let names = [
+        NamePeriod { path: path("b.md"), since_ns: moved_in.at_ns, until_ns: i64::MAX },
+        NamePeriod { path: path("a.md"), since_ns: i64::MIN, until_ns: moved_in.at_ns },
+    ];
+    assert!(moved_away.at_ns < moved_in.at_ns);
+    assert_eq!(vault.forget(&names).expect("allowed"), 3);
+    let kept: Vec<Vec<u8>> = vault
+        .writes(&WriteFilter::default())
+        .expect("the history can be read")
+        .iter()
+        .flat_map(|write| write.files.iter().filter_map(|file| file.kept.clone()))
+        .map(|kept| vault.kept_bytes(&kept).expect("it can be read").expect("it is kept"))
+        .collect();
+    assert_eq!(kept, [b"third 1".to_vec(), b"other 2".to_vec(), b"other 1".to_vec()]);
+    assert_eq!(vault.trashed().expect("the trash can be listed").len(), 3);
+    assert_eq!(vault.forget(&names).expect("allowed"), 0);
+    // Numbers go on.
+    apply(delete("b.md", "trace"));
+    assert_eq!(vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).expect("readable")[0].number.0, 8);
+}
+
 /// What came of a write, without words and times.
 fn kind<T>(outcome: &Result<T, WriteError>) -> String {
     match outcome {
@@ -300,5 +382,6 @@ fn kind<T>(outcome: &Result<T, WriteError>) -> String {
         Err(WriteError::Refused { path, .. }) => format!("refused {path}"),
         Err(WriteError::Busy { path, holder }) => format!("busy {path}: {holder}"),
         Err(WriteError::Write { path, source }) => format!("failed {path}: {source}"),
+        Err(WriteError::Database { path, reason }) => format!("failed {path}: {reason}"),
     }
 }

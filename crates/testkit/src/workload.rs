@@ -55,6 +55,10 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
             "query_nodes",
             &|r| json!({ "where": [{ "field": "tags", "op": "contains", "value": some_tag(r) }] }),
         ),
+        kind("query_nodes by 1000 ids", "query_nodes", &|r| {
+            let wanted: Vec<&String> = (0..1000).map(|_| id(r)).collect();
+            json!({ "where": [{ "field": "id", "op": "in", "value": wanted }], "limit": 10 })
+        }),
         kind("query_nodes, tags with counts", "query_nodes", &|_| json!({ "group_by": "tags" })),
         kind("nodes_exist", "nodes_exist", &|r| json!({ "ids": [id(r), id(r), "no/such.md"] })),
         kind(

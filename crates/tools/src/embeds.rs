@@ -3,11 +3,11 @@
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, NoteKey};
 use quipu_core::notes::find_section;
-use quipu_core::parse::link_sites;
+use quipu_core::parse::{LinkSite, link_sites};
 use quipu_core::{ReadNote, quoted};
 
 use crate::tool::Call;
-use crate::truncate::truncate;
+use crate::truncate::{beginning, truncate};
 
 /// Characters that embedded notes add to an answer.
 const MAX_ADDED: usize = 20_000;
@@ -15,15 +15,34 @@ const MAX_ADDED: usize = 20_000;
 /// Embedded notes may embed others, so deep.
 const MAX_DEPTH: usize = 3;
 
-/// A part of a note's text with its embedded notes in place. Attachments, broken embeds and cycles stay as written.
-pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str) -> String {
-    let mut resolver = Resolver { call, snapshot: &read.snapshot, open: vec![read.key], room: MAX_ADDED, left: 0 };
-    let resolved = resolver.resolve(content);
+/// A part of a note's text with its embedded notes in place, together at most `max_chars` characters, and how many bytes of
+/// `content` it covers. Attachments, broken embeds and cycles stay as written.
+pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_chars: usize) -> (String, usize) {
+    let mut resolver = Resolver { call, snapshot: &read.snapshot, open: vec![read.key], room: 0, left: 0 };
+    let mut resolved = String::with_capacity(content.len());
+    let (mut passed, mut room, mut to_add) = (0, max_chars, MAX_ADDED);
+    for site in embeds(content) {
+        let before = &content[passed..site.range.start];
+        let Some(left) = room.checked_sub(before.chars().count()).filter(|left| *left > 0) else { break };
+        resolver.room = to_add.min(left);
+        let Some(text) = resolver.embedded(&site.link.target, site.link.fragment.as_deref()) else { continue };
+        resolved.push_str(before);
+        resolved.push_str(&text);
+        passed = site.range.end;
+        to_add -= to_add.min(left) - resolver.room;
+        room = left.saturating_sub(text.chars().count());
+    }
+    let rest = beginning(&content[passed..], room);
+    resolved.push_str(rest);
     if resolver.left > 0 {
         let path = quoted(read.note().path.as_str());
         call.warn(format!("{path}: {} embedded notes are not shown in full; read them by their id", resolver.left));
     }
-    resolved
+    (resolved, passed + rest.len())
+}
+
+fn embeds(content: &str) -> impl Iterator<Item = LinkSite> {
+    link_sites(content).into_iter().filter(|site| site.link.syntax == LinkSyntax::Embed)
 }
 
 struct Resolver<'c> {
@@ -31,6 +50,7 @@ struct Resolver<'c> {
     snapshot: &'c Snapshot,
     /// The notes that are being shown, outermost first.
     open: Vec<NoteKey>,
+    /// Characters that embedded notes may still add.
     room: usize,
     /// Embedded notes that were left out or cut.
     left: usize,
@@ -40,7 +60,7 @@ impl Resolver<'_> {
     fn resolve(&mut self, content: &str) -> String {
         let mut resolved = String::with_capacity(content.len());
         let mut passed = 0;
-        for site in link_sites(content).into_iter().filter(|site| site.link.syntax == LinkSyntax::Embed) {
+        for site in embeds(content) {
             let Some(text) = self.embedded(&site.link.target, site.link.fragment.as_deref()) else { continue };
             resolved.push_str(&content[passed..site.range.start]);
             resolved.push_str(&text);

@@ -2,7 +2,11 @@
 
 use quipu_core::index::{Snapshot, near_names};
 use quipu_core::model::Note;
+use quipu_core::notes::NoteError;
 use quipu_core::quoted;
+
+use crate::tool::Call;
+use crate::tool_error::ToolError;
 
 /// Similar names in a message.
 const MAX_NEAR: usize = 3;
@@ -22,4 +26,14 @@ pub(crate) fn near_hint(snapshot: &Snapshot, given: &str, name: impl Fn(&Note) -
 /// The same for an id.
 pub(crate) fn missing_node(snapshot: &Snapshot, id: &str) -> String {
     missing(snapshot, "no note has the id", id, |note| note.id.as_str())
+}
+
+/// The error of a write; of one whose note does not exist, with near names.
+pub(crate) fn write_error(call: &Call<'_>, id: &str, error: NoteError) -> ToolError {
+    let is_missing = matches!(error, NoteError::NotFound { .. });
+    let mut error = ToolError::from(error);
+    if is_missing {
+        error.message += &near_hint(&call.knowledge.snapshot(), id, |note| note.path.as_str());
+    }
+    error
 }

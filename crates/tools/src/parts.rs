@@ -25,7 +25,7 @@ pub(crate) struct PartParams {
     section: Option<String>,
     /// Continue at this character: truncated.next_offset.
     offset: Option<usize>,
-    /// Maximum characters of text.
+    /// Maximum characters of text, embedded notes included.
     #[schemars(range(min = 1, max = 50_000))]
     max_chars: Option<usize>,
     /// Show embedded notes (![[x]]) in place.
@@ -60,6 +60,8 @@ pub(crate) struct Part {
     pub(crate) content: Option<String>,
     pub(crate) truncated: Option<Truncated>,
     pub(crate) outline: Option<Vec<Heading>>,
+    /// The bytes of the note's text that it covers.
+    pub(crate) covers: Range<usize>,
 }
 
 impl PartParams {
@@ -78,12 +80,12 @@ impl PartParams {
             return self.read(call, read);
         }
         let content = if self.resolve_embeds {
-            with_embeds(call, read, read.body())
+            with_embeds(call, read, read.body(), usize::MAX).0
         } else {
             call.knowledge.show_whole(call.session, read);
             read.body().to_owned()
         };
-        Ok(Part { content: Some(content), truncated: None, outline: None })
+        Ok(Part { content: Some(content), truncated: None, outline: None, covers: 0..read.text.len() })
     }
 
     /// The requested part; without section, offset and length the beginning of the text.
@@ -96,11 +98,9 @@ impl PartParams {
         let range = section.map_or(body_start..read.text.len(), |section| section.range);
         let outline = self.outline.then(|| headings(call, read, &range));
         if self.outline && !self.is_text_in_part() {
-            return Ok(Part { content: None, truncated: None, outline });
+            return Ok(Part { content: None, truncated: None, outline, covers: 0..0 });
         }
-        let (content, truncated) = part(call, read, &range, self);
-        let content = if self.resolve_embeds { with_embeds(call, read, &content) } else { content };
-        Ok(Part { content: Some(content), truncated, outline })
+        Ok(Part { outline, ..part(call, read, &range, self) })
     }
 }
 
@@ -128,7 +128,7 @@ fn headings(call: &Call<'_>, read: &ReadNote, range: &Range<usize>) -> Vec<Headi
 
 /// The requested characters of a range of the text, recorded as shown to the client, and their position unless they are the
 /// whole text. Without offset and length it is the beginning, with a suffix where it is cut.
-fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartParams) -> (String, Option<Truncated>) {
+fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartParams) -> Part {
     let text = &read.text[range.clone()];
     let body_start = read.text.len() - read.body().len();
     // A section may start in the blank lines that do not count as text.
@@ -149,6 +149,14 @@ fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartPar
         let part = part.unwrap_or_else(|| from.char_indices().nth(max_chars).map_or(from, |(at, _)| &from[..at]));
         (part.to_owned(), part)
     };
+    let (content, shown) = match (params.resolve_embeds, max_chars) {
+        (false, _) => (content, shown),
+        (true, None) => (with_embeds(call, read, &content, usize::MAX).0, shown),
+        (true, Some(max_chars)) => {
+            let (content, covered) = with_embeds(call, read, shown, max_chars);
+            (content, &shown[..covered])
+        }
+    };
     let end = start + shown.chars().count();
     // A text with other notes in it must not be written back as this note's text.
     if !params.resolve_embeds {
@@ -156,5 +164,7 @@ fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartPar
     }
     let is_all = start == 0 && end == total;
     let next_offset = (end < total).then_some(end);
-    (content, (!is_all).then_some(Truncated { offset: start, next_offset, total_chars: total }))
+    let truncated = (!is_all).then_some(Truncated { offset: start, next_offset, total_chars: total });
+    let covers_from = range.end - from.len();
+    Part { content: Some(content), truncated, outline: None, covers: covers_from..covers_from + shown.len() }
 }

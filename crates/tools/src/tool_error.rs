@@ -114,9 +114,13 @@ impl From<NoteError> for ToolError {
             | NoteError::Edit { .. }
             | NoteError::BadDestination { .. }
             | NoteError::TooManyNotes { .. }
+            | NoteError::NoVersion { .. }
+            | NoteError::CannotUndo { .. }
             | NoteError::NothingToDo => ToolErrorKind::InvalidArguments,
             NoteError::Exists { .. } => ToolErrorKind::Exists,
-            NoteError::NotFound { .. } => ToolErrorKind::NotFound,
+            NoteError::NotFound { .. } | NoteError::Moved { .. } | NoteError::NoChange { .. } => {
+                ToolErrorKind::NotFound
+            }
             NoteError::LinkIntegrity { .. }
             | NoteError::LinkNotRewritable { .. }
             | NoteError::LinkCaptured { .. }
@@ -137,6 +141,9 @@ impl From<IndexError> for ToolError {
             IndexError::Vault(VaultError::Read { path, source }) => {
                 tracing::error!(%path, %source, "cannot read");
                 Self::new(ToolErrorKind::Provider, format!("cannot read {}: {}", echoed(&path), said(&source)))
+            }
+            IndexError::Vault(error @ VaultError::Database { .. }) => {
+                Self::new(ToolErrorKind::Provider, error.to_string())
             }
             IndexError::Store(error) => error.into(),
         }

@@ -2,9 +2,11 @@
 //!
 //! In columns, since fifty thousand rows of named fields would be mostly names.
 
+use quipu_core::Knowledge;
 use quipu_core::index::{HubMetric, Snapshot};
 use quipu_core::memory::{Entity, EntityId, Memory, Relation, RelationId};
 use quipu_core::model::{DocType, LinkType, Note, NoteKey};
+use quipu_core::staleness::{Staleness, source_refs};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,9 @@ pub struct WholeGraph {
     pub notes: NoteColumns,
     /// In order of id.
     pub entities: EntityColumns,
+    /// The notes that name their sources; every other note is untracked.
+    #[serde(default)]
+    pub freshness: FreshnessColumns,
     /// Source, target and type of each edge, one behind the other.
     pub edges: Vec<u32>,
 }
@@ -54,6 +59,17 @@ pub struct NoteColumns {
     pub modified: Vec<i64>,
     /// PageRank in millionths.
     pub rank: Vec<u32>,
+}
+
+/// The notes of each staleness, by their place.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FreshnessColumns {
+    /// No source changed since.
+    pub fresh: Vec<u32>,
+    /// A source changed recently.
+    pub possibly_stale: Vec<u32>,
+    /// A source changed long ago, or was deleted.
+    pub stale: Vec<u32>,
 }
 
 /// The entities, one list for each field.
@@ -105,6 +121,10 @@ impl WholeGraph {
             places.push(next);
             next += u32::from(*is_wanted);
         }
+        let moved = |notes: &[u32]| {
+            let wanted = notes.iter().map(|note| *note as usize).filter(|note| wanted[*note]);
+            wanted.map(|note| places[note]).collect()
+        };
         let edges = self.edges.chunks_exact(3).filter(|edge| wanted[edge[0] as usize] && wanted[edge[1] as usize]);
         Self {
             folders: self.folders.clone(),
@@ -126,6 +146,11 @@ impl WholeGraph {
                 entity_type: those(&self.entities.entity_type, entities_kept),
                 observations: those(&self.entities.observations, entities_kept),
                 modified: those(&self.entities.modified, entities_kept),
+            },
+            freshness: FreshnessColumns {
+                fresh: moved(&self.freshness.fresh),
+                possibly_stale: moved(&self.freshness.possibly_stale),
+                stale: moved(&self.freshness.stale),
             },
             edges: edges.flat_map(|edge| [places[edge[0] as usize], places[edge[1] as usize], edge[2]]).collect(),
         }
@@ -167,6 +192,7 @@ impl Registry {
         let mut graph = WholeGraph::default();
         let mut link_types = Names::default();
         add_notes(&snapshot, &mut graph, &mut link_types);
+        graph.freshness = freshness(&self.knowledge, &snapshot);
         if let Ok(memory) = &self.memory {
             let places = add_entities(memory, &mut graph, &mut link_types)?;
             let mentions = self.knowledge.notes_linked_from_memory(&snapshot)?;
@@ -202,6 +228,22 @@ fn add_notes(snapshot: &Snapshot, graph: &mut WholeGraph, link_types: &mut Names
         }
     }
     (graph.folders, graph.types, graph.tags) = (folders.list, types.list, tags.list);
+}
+
+fn freshness(knowledge: &Knowledge, snapshot: &Snapshot) -> FreshnessColumns {
+    let sourced: Vec<NoteKey> = snapshot.files().filter(|key| !source_refs(snapshot.note(*key)).is_empty()).collect();
+    // What could not be compared is told with each page.
+    let (judged, _) = knowledge.freshness(snapshot, &sourced);
+    let mut columns = FreshnessColumns::default();
+    for (key, judged) in sourced.into_iter().zip(judged) {
+        match judged.staleness {
+            Staleness::Fresh => columns.fresh.push(snapshot.place(key)),
+            Staleness::PossiblyStale => columns.possibly_stale.push(snapshot.place(key)),
+            Staleness::Stale => columns.stale.push(snapshot.place(key)),
+            Staleness::Untracked => {}
+        }
+    }
+    columns
 }
 
 fn name_of(link_type: LinkType) -> &'static str {
@@ -254,6 +296,7 @@ fn add_entities(
 mod tests {
     use serde_json::json;
 
+    use super::FreshnessColumns;
     use crate::testing::Harness;
 
     const VAULT: &str = "//- a.md\n[[b]] [[nowhere]] #x/y\n//- folder/b.md\n---\ndoc_type: spec\ndepends_on: [\"[[c]]\"]\n---\n//- c.md\n";
@@ -284,6 +327,21 @@ mod tests {
         assert_eq!(graph.folders[graph.notes.folder[2] as usize], "folder");
         assert_eq!(graph.types[graph.notes.doc_type[2] as usize], "spec");
         assert_eq!(graph.tags[graph.notes.tags[0][0] as usize], "x/y");
+    }
+
+    #[test]
+    fn whole_graph_says_which_notes_are_stale() {
+        let harness = Harness::not_started("//- a.md\n[[doc]]\n//- doc.md\n---\nsource_refs: a.rs\n---\n");
+        harness.sources.put("a.rs", "1");
+        harness.knowledge.start(&|_| {}).unwrap();
+        let freshness = || harness.registry.whole_graph().unwrap().freshness;
+        assert_eq!(freshness(), FreshnessColumns { fresh: vec![1], ..FreshnessColumns::default() });
+        harness.sources.put("a.rs", "2");
+        assert_eq!(freshness(), FreshnessColumns { possibly_stale: vec![1], ..FreshnessColumns::default() });
+        harness.clock.advance(8 * 86_400_000_000_000);
+        assert_eq!(freshness(), FreshnessColumns { stale: vec![1], ..FreshnessColumns::default() });
+        let alone = harness.registry.whole_graph().unwrap().around(1, 0);
+        assert_eq!((alone.notes.id, alone.freshness.stale), (vec!["doc.md".to_owned()], vec![0]));
     }
 
     #[test]

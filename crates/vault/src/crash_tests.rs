@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, VaultPath};
-use quipu_core::ports::{FileChange, VaultFiles, WriteError};
+use quipu_core::ports::{FileChange, NoteHistory, VaultFiles, WriteError, WriteFilter, WriteOrigin};
 
 use crate::failpoint::fault::with_hook;
 use crate::{FolderVault, VaultOptions};
@@ -21,7 +21,8 @@ mod put_back;
 mod steps;
 mod unreadable;
 
-const BEFORE: [(&str, &str); 4] = [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c"), ("d/e.md", "untouched")];
+const BEFORE: [(&str, &str); 5] =
+    [("a.md", "old a"), ("b.md", "old b"), ("c.md", "old c"), ("d/e.md", "untouched"), ("d/p.png", "a picture")];
 
 const REQUEST: RequestKey = RequestKey(7);
 
@@ -40,7 +41,7 @@ thread_local! {
 /// `Err(None)` is a crash.
 fn run(vault: &FolderVault, changes: &[FileChange], fault: Fault, n: usize) -> Result<(), Option<WriteError>> {
     let fired = Rc::new(Cell::new(false));
-    let result = with_hook(nth(n, fault, &fired), || vault.apply_for(changes, Some(REQUEST)));
+    let result = with_hook(nth(n, fault, &fired), || vault.apply_for(changes, &WriteOrigin::retried(REQUEST)));
     LAST_FIRED.set(fired.get());
     match result {
         Ok(outcome) => outcome.map(drop).map_err(Some),
@@ -77,6 +78,10 @@ fn check_all_or_nothing(root: &Path, changes: &[FileChange], is_done: Option<boo
                 displaced.extend(after.remove(from.as_str()));
                 after.insert(to.to_string(), text(bytes));
             }
+            FileChange::Rename { from, to } => {
+                let text = after.remove(from.as_str()).unwrap();
+                after.insert(to.to_string(), text);
+            }
             FileChange::Delete { path, .. } => displaced.extend(after.remove(path.as_str())),
         }
     }
@@ -98,6 +103,19 @@ fn check_all_or_nothing(root: &Path, changes: &[FileChange], is_done: Option<boo
     let (undone, kept): (Vec<String>, Vec<String>) = kept.into_iter().partition(|text| new.contains(&text));
     assert!(undone.len() <= 2 * new.len(), "{undone:?}");
     assert_eq!(kept, if found_done { displaced } else { Vec::new() });
+    check_history(&vault, changes, found_done);
+}
+
+/// Checks that a write that took place has exactly one entry, whose kept versions are the old texts, and an undone one none.
+fn check_history(vault: &FolderVault, changes: &[FileChange], is_done: bool) {
+    let writes = vault.writes(&WriteFilter::default()).unwrap();
+    assert_eq!(writes.len(), usize::from(is_done), "{writes:?}");
+    for file in writes.iter().flat_map(|write| &write.files) {
+        let old = file.kept.as_ref().map(|kept| ContentHash::of(&vault.kept_bytes(kept).unwrap().unwrap()));
+        assert_eq!(old, file.before.map(|before| before.hash), "{file:?}");
+    }
+    assert!(writes.iter().all(|write| write.files.len() == changes.len() && write.number.0 == 1), "{writes:?}");
+    assert_eq!(vault.history_damage(), 0);
 }
 
 /// Every file and every empty folder except `.quipu`. Temporary files are included.
@@ -157,12 +175,13 @@ fn is_leftover(root: &Path) -> Option<String> {
     tree(root).into_keys().find(|name| name.contains("quipu-tmp"))
 }
 
-fn four_changes() -> Vec<FileChange> {
+fn every_change() -> Vec<FileChange> {
     vec![
         create("n/deep/n.md", "new n"),
         replace("a.md", "old a", "new a"),
         move_to("b.md", "m/b.md", "old b", "new b"),
         delete("c.md", "old c"),
+        FileChange::Rename { from: path("d/p.png"), to: path("n/deep/q.png") },
     ]
 }
 

@@ -202,20 +202,25 @@ impl Dir {
 
     /// Renames a file within the folder; fails if the new name exists.
     pub(crate) fn rename_no_replace(&self, from: &str, to: &str) -> io::Result<()> {
+        self.move_no_replace(from, self, to)
+    }
+
+    /// Moves a file to another folder; fails if the new name exists.
+    pub(crate) fn move_no_replace(&self, from: &str, to_folder: &Self, to: &str) -> io::Result<()> {
         if !failpoint::lacks("no-replace") {
-            match rustix::fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
+            match rustix::fs::renameat_with(&self.0, from, &to_folder.0, to, RenameFlags::NOREPLACE) {
                 Err(error) if is_unsupported(error) => {}
                 other => return Ok(other?),
             }
         }
-        match self.link(from, self, to) {
+        match self.link(from, to_folder, to) {
             Ok(()) => {
                 failpoint::hit("remove the first name")?;
                 self.remove_file(from)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
             // The file system has neither RENAME_NOREPLACE nor hard links: check, then rename.
-            Err(_) if self.metadata(to)?.is_none() => self.rename(from, to),
+            Err(_) if to_folder.metadata(to)?.is_none() => Ok(rustix::fs::renameat(&self.0, from, &to_folder.0, to)?),
             Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
         }
     }

@@ -1,4 +1,4 @@
-//! The three operations of a write on a file name, how each is undone, and how one that a crash interrupted is completed.
+//! The four operations of a write on a file name, how each is undone, and how one that a crash interrupted is completed.
 //!
 //! An operation moves the old version to a temporary name in the same step and only then compares it with the expected
 //! version, so a concurrent edit is detected and restored. Undo looks at the files instead of recording its progress, so it
@@ -11,7 +11,7 @@ use std::time::Duration;
 use quipu_core::model::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::dir::{Dir, FileKind, if_exists, is_below};
+use crate::dir::{Dir, FileKind, Metadata, if_exists, is_below};
 use crate::failpoint;
 use crate::folder::{join, split};
 use crate::own_folder::OWN_FOLDER;
@@ -50,6 +50,9 @@ pub(crate) enum FileOp {
         #[serde(rename = "kept")]
         trashed: String,
     },
+    /// A file that is not a note gets another path, which was free. Known by its size: hashing its content could take long,
+    /// and a copy of the vault may have other times.
+    Rename { to_folder: String, to_name: String, size: u64 },
 }
 
 /// A content hash that can be written to the journal.
@@ -88,7 +91,7 @@ impl FileOp {
     /// The old version and its path in the trash.
     pub(crate) fn displaced(&self) -> Option<(Version, &str)> {
         match self {
-            Self::Create { .. } => None,
+            Self::Create { .. } | Self::Rename { .. } => None,
             Self::Replace { old, trashed, .. } | Self::Delete { old, trashed } => Some((*old, trashed)),
         }
     }
@@ -102,6 +105,12 @@ impl JournalEntry {
             && is_among_notes(&join(&self.folder, &self.name))
             && temporary::is_ours(&self.temporary)
             && self.op.displaced().is_none_or(|(_, trashed)| trash::is_version(trashed))
+            && match &self.op {
+                FileOp::Rename { to_folder, to_name, .. } => {
+                    !to_name.contains('/') && is_among_notes(&join(to_folder, to_name))
+                }
+                _ => true,
+            }
     }
 
     /// Runs the operation. The new version is complete under the temporary name, and the old one is in the trash.
@@ -130,7 +139,53 @@ impl JournalEntry {
                 if_exists(dir.rename(&self.name, &self.temporary))?.ok_or(Conflict::Missing)?;
                 self.expect_displaced(&dir, *old)
             }
+            FileOp::Rename { to_folder, to_name, .. } => {
+                failpoint::hit("rename")?;
+                let to = root.open_below(to_folder)?;
+                match if_exists(dir.move_no_replace(&self.name, &to, to_name)) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Conflict::Exists),
+                    moved => moved?.ok_or(Conflict::Missing),
+                }
+            }
         }
+    }
+
+    /// Whether a renamed file is at its new path alone.
+    pub(crate) fn is_renamed(&self, root: &Dir) -> io::Result<bool> {
+        Ok(matches!(self.found_names(root)?, (None, Some(new)) if self.is_renamed_file(&new)))
+    }
+
+    /// What is under the old and the new name of a renamed file.
+    fn found_names(&self, root: &Dir) -> io::Result<(Option<Metadata>, Option<Metadata>)> {
+        let FileOp::Rename { to_folder, to_name, .. } = &self.op else { return Ok((None, None)) };
+        let found = |folder: &str, name: &str| match if_exists(root.open_below(folder))? {
+            Some(folder) => folder.metadata(name),
+            None => Ok(None),
+        };
+        Ok((found(&self.folder, &self.name)?, found(to_folder, to_name)?))
+    }
+
+    fn is_renamed_file(&self, found: &Metadata) -> bool {
+        matches!(self.op, FileOp::Rename { size, .. } if found.kind == FileKind::File && found.stat.size == size)
+    }
+
+    /// Moves a renamed file back, unless its old path is taken. A rename in two steps may have left both names.
+    fn undo_rename(&self, root: &Dir, dir: &Dir) -> io::Result<()> {
+        let FileOp::Rename { to_folder, to_name, .. } = &self.op else { return Ok(()) };
+        let names = self.found_names(root)?;
+        let Some(to) = if_exists(root.open_below(to_folder))? else { return Ok(()) };
+        failpoint::hit("undo rename")?;
+        match names {
+            (None, Some(new)) if self.is_renamed_file(&new) => to.move_no_replace(to_name, dir, &self.name)?,
+            // A copy of the vault turns two names of one file into two files.
+            (Some(old), Some(new))
+                if old.inode == new.inode || version_of(dir, &self.name)? == version_of(&to, to_name)? =>
+            {
+                to.remove_file(to_name)?;
+            }
+            _ => return Ok(()),
+        }
+        to.sync()
     }
 
     fn expect_displaced(&self, dir: &Dir, old: Version) -> Result<(), Conflict> {
@@ -164,6 +219,7 @@ impl JournalEntry {
             FileOp::Create { new } => self.undo_create(root, &dir, *new)?,
             FileOp::Replace { old, new, trashed } => self.undo_replace(root, &dir, (*old, *new), trashed)?,
             FileOp::Delete { old, trashed } => self.undo_delete(root, &dir, *old, trashed)?,
+            FileOp::Rename { .. } => self.undo_rename(root, &dir)?,
         }
         dir.sync()?;
         self.remove_trashed_if_restored(root, &dir)
@@ -190,10 +246,14 @@ impl JournalEntry {
 
     /// Whether the only operation of a write took place before its process was killed.
     pub(crate) fn took_place(&self, root: &Dir) -> io::Result<bool> {
+        if matches!(self.op, FileOp::Rename { .. }) {
+            return self.is_renamed(root);
+        }
         let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(false) };
         let (aside, current) = (version_of(&dir, &self.temporary)?, version_of(&dir, &self.name)?);
         Ok(match &self.op {
             FileOp::Create { .. } => self.is_created(&dir)?,
+            FileOp::Rename { .. } => false,
             FileOp::Replace { old, new, .. } => aside == Some(*old) || (aside.is_none() && current == Some(*new)),
             FileOp::Delete { old, trashed } => {
                 let is_deleted = aside.is_none() && current.is_none();
@@ -206,9 +266,12 @@ impl JournalEntry {
     /// the rename displaced.
     pub(crate) fn complete(&self, root: &Dir) -> io::Result<()> {
         let Some(dir) = if_exists(root.open_below(&self.folder))? else { return Ok(()) };
+        if matches!(self.op, FileOp::Rename { .. }) {
+            return if self.is_renamed(root)? { Ok(()) } else { self.undo_rename(root, &dir) };
+        }
         let aside = version_of(&dir, &self.temporary)?;
         let is_expected = match &self.op {
-            FileOp::Create { .. } => true,
+            FileOp::Create { .. } | FileOp::Rename { .. } => true,
             FileOp::Replace { old, new, trashed } => {
                 aside.is_none_or(|aside| aside == *old || aside == *new)
                     // Not exchanged yet: the temporary file is a partly written new version.

@@ -165,6 +165,13 @@ impl Folder {
     }
 }
 
+impl FileLocation {
+    /// Its real path; `path` led to it.
+    pub(crate) fn path(&self, path: &VaultPath) -> VaultPath {
+        VaultPath::parse(&join(&self.folder, &self.name)).unwrap_or_else(|_| path.clone())
+    }
+}
+
 impl UnopenedFolder {
     /// Continues with the opened folder.
     pub(crate) fn opened(self, vault: &FolderVault, dir: Dir) -> io::Result<Folder> {

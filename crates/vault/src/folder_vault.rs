@@ -5,17 +5,25 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
-use quipu_core::ports::{FileChange, FileContent, Listing, TrashedFile, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{
+    FileChange, FileContent, Image, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, OtherFiles, TrashedFile,
+    VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+};
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
-use crate::folder::{Resolved, join, resolve, split};
+use crate::folder::{Resolved, resolve, split};
+use crate::history::{self, History};
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::rules::Rules;
-use crate::{forget, read, recovery, requests, trash, walk, write};
+use crate::{forget, images, other_files, read, recovery, requests, trash, walk, write};
+
+/// How long what another program did waits for a writer to be recorded: a reader may be waiting for that.
+const OUTSIDE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A folder of Markdown notes.
 #[derive(Debug)]
@@ -31,6 +39,7 @@ pub struct FolderVault {
     pub(crate) leftovers: Mutex<BTreeSet<String>>,
     /// Warnings that do not come from a walk; part of every listing.
     pub(crate) notices: Mutex<BTreeSet<Warning>>,
+    pub(crate) history: Mutex<History>,
 }
 
 /// How a vault is opened.
@@ -104,6 +113,7 @@ impl FolderVault {
             writing_threads: Mutex::default(),
             leftovers: Mutex::default(),
             notices: Mutex::default(),
+            history: Mutex::default(),
         };
         if !read_only && recovery::is_needed(&dir).map_err(fail)? {
             vault.recover().map_err(|source| OpenError::Unfinished { path: root.to_owned(), source })?;
@@ -144,6 +154,12 @@ impl FolderVault {
         trash::prune(self, before_ns)
     }
 
+    /// The number of damaged lines of the history, for tests.
+    #[cfg(test)]
+    pub(crate) fn history_damage(&self) -> usize {
+        self.history.lock().damaged()
+    }
+
     /// Temporary files that a crash left, as found by the last walk; the next write removes them. Paths from the root, sorted.
     pub fn leftovers(&self) -> Vec<String> {
         self.leftovers.lock().iter().cloned().collect()
@@ -172,26 +188,28 @@ impl VaultFiles for FolderVault {
         read::read(self, path)
     }
 
+    fn image(&self, note: &VaultPath, target: &str) -> Result<Option<Image>, VaultError> {
+        images::find(self, note, target)
+    }
+
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         walk::find_any_case(self, path).map_err(|source| VaultError::Read { path: path.to_string(), source })
     }
 
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
         match resolve(self, path) {
-            Ok(Resolved::Note(location)) => {
-                Ok(VaultPath::parse(&join(&location.folder, &location.name)).unwrap_or_else(|_| path.clone()))
-            }
+            Ok(Resolved::Note(location) | Resolved::Absent(location)) => Ok(location.path(path)),
             Ok(_) => Ok(path.clone()),
             Err(source) => Err(VaultError::Read { path: path.to_string(), source }),
         }
     }
 
-    fn apply_for(
-        &self,
-        changes: &[FileChange],
-        request: Option<RequestKey>,
-    ) -> Result<Vec<Option<FileStat>>, WriteError> {
-        write::apply(self, changes, request, None)
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
+        write::apply(self, changes, origin, None)
+    }
+
+    fn list_others_below(&self, folder: &VaultPath) -> Result<OtherFiles, VaultError> {
+        other_files::list_below(self, folder).map_err(|source| VaultError::Read { path: folder.to_string(), source })
     }
 
     fn remove_empty_folders(&self, folder: &VaultPath) -> Result<(), VaultError> {
@@ -222,12 +240,43 @@ impl VaultFiles for FolderVault {
         trash::list(self)
     }
 
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
-        forget::forget(self, path).map_err(|source| WriteError::Write { path: path.to_string(), source })
-    }
-
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         trash::restore(self, kept)
+    }
+}
+
+impl NoteHistory for FolderVault {
+    fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
+        history::writes(self, filter).map_err(|source| VaultError::Read { path: OWN_FOLDER.to_owned(), source })
+    }
+
+    fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
+        // The history may come from another program: only names of the trash are looked up.
+        if !trash::is_version(kept) {
+            return Ok(None);
+        }
+        let read = self.open_root().and_then(|root| trash::read(&root, kept));
+        read.map_err(|source| VaultError::Read { path: kept.to_owned(), source })
+    }
+
+    fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
+        // A vault that is open read-only keeps no history, and a folder that Quipu has not written to gets none.
+        if self.read_only || files.is_empty() || !self.open_root().is_ok_and(|root| root.open(OWN_FOLDER).is_ok()) {
+            return Ok(());
+        }
+        let record = || history::record_outside(self, &write::lock_within(self, OUTSIDE_PATIENCE)?, files);
+        match record() {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) =>
+            {
+                Ok(())
+            }
+            recorded => recorded.map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source }),
+        }
+    }
+
+    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+        forget::forget(self, names).map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source })
     }
 }
 

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::dir::{Dir, Metadata};
 use crate::failpoint;
-use crate::file_op::{JournalEntry, is_among_notes, remove_created_folders};
+use crate::file_op::{FileOp, JournalEntry, is_among_notes, remove_created_folders};
+use crate::folder_vault::FolderVault;
+use crate::history::{self, HistoryLine};
 use crate::requests;
 use crate::write_lock::WriteLock;
 
@@ -34,8 +36,9 @@ pub(crate) const UNSYNCED_NAME: &str = "journal.json.new";
 pub(crate) const DONE_NAME: &str = "journal.done.json";
 pub(crate) const UNDO_NAME: &str = "journal.undo.json";
 
-/// Since this format the state is in the file.
-pub(crate) const FORMAT: u32 = 3;
+/// The newest format. Since 3 the state is in the file; 4 has renames of other files, and is only written for them.
+pub(crate) const FORMAT: u32 = 4;
+const FORMAT_WITHOUT_RENAMES: u32 = 3;
 
 /// Where the name of the state begins: it is the first field and is overwritten in place. All names have the same length.
 const STATE_OFFSET: u64 = r#"{"state":""#.len() as u64;
@@ -86,6 +89,9 @@ pub(crate) struct Journal {
     pub(crate) created_folders: Vec<String>,
     #[serde(default, rename = "asked", skip_serializing_if = "Option::is_none")]
     request: Option<JournaledRequest>,
+    /// The line that the write adds to the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    history: Option<Box<HistoryLine>>,
 }
 
 /// The request that a write belongs to, which a client may retry.
@@ -169,9 +175,13 @@ impl Journal {
         entries: Vec<JournalEntry>,
         created_folders: Vec<String>,
         request: Option<JournaledRequest>,
+        history: HistoryLine,
     ) -> io::Result<Self> {
         let (state, origin, file) = (Some(State::Open), Origin::here(lock)?, OnceCell::new());
-        Ok(Self { state, format: FORMAT, file, origin, entries, created_folders, request })
+        let has_rename = entries.iter().any(|entry| matches!(entry.op, FileOp::Rename { .. }));
+        let format = if has_rename { FORMAT } else { FORMAT_WITHOUT_RENAMES };
+        let history = Some(Box::new(history));
+        Ok(Self { state, format, file, origin, entries, created_folders, request, history })
     }
 
     /// The journal that was read from a file, which must be open for writing.
@@ -222,7 +232,7 @@ impl Journal {
     }
 
     /// Undoes the write at any stage. If that fails, the next writer undoes it.
-    pub(crate) fn undo(&self, lock: &WriteLock<'_>) -> Result<(), UndoError> {
+    pub(crate) fn undo(&self, vault: &FolderVault, lock: &WriteLock<'_>) -> Result<(), UndoError> {
         let own = &lock.own;
         let marked = self.mark_failed();
         let consequence = match marked {
@@ -242,7 +252,7 @@ impl Journal {
             [UNSYNCED_NAME, NAME].into_iter().try_for_each(|name| own.remove_file(name))?;
             own.sync()
         };
-        let undone = self.undo_entries(&lock.root).and_then(|()| remove_journal());
+        let undone = self.undo_entries(vault, lock).and_then(|()| remove_journal());
         undone.map_err(|source| UndoError { source, consequence })
     }
 
@@ -278,9 +288,20 @@ impl Journal {
         self.file.get().map_or(Ok(()), File::sync_all)
     }
 
-    pub(crate) fn undo_entries(&self, root: &Dir) -> io::Result<()> {
-        self.entries.iter().rev().try_for_each(|entry| entry.undo(root))?;
-        remove_created_folders(root, &self.created_folders)
+    pub(crate) fn undo_entries(&self, vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<()> {
+        self.entries.iter().rev().try_for_each(|entry| entry.undo(&lock.root))?;
+        self.remove_history(vault, &lock.own)?;
+        remove_created_folders(&lock.root, &self.created_folders)
+    }
+
+    /// Removes the write, which did not take place, from the history.
+    pub(crate) fn remove_history(&self, vault: &FolderVault, own: &Dir) -> io::Result<()> {
+        self.history.as_ref().map_or(Ok(()), |line| history::remove(vault, own, line.number()))
+    }
+
+    /// Adds the write, which took place, to the history, unless it is there already.
+    pub(crate) fn record_history(&self, vault: &FolderVault, own: &Dir) -> io::Result<()> {
+        self.history.as_ref().map_or(Ok(()), |line| history::append(vault, own, line))
     }
 
     pub(crate) fn record_request(&self, own: &Dir) -> io::Result<()> {

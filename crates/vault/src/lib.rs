@@ -5,7 +5,7 @@
 //! below the root goes through directory handles.
 //!
 //! A write runs through `write` (checks and plan), `write_lock`, `journal` (what is about to happen), `file_op` (one rename
-//! for each file) and `trash`; `recovery` completes or undoes it after a crash.
+//! for each file), `trash` and `history`; `recovery` completes or undoes it after a crash.
 
 #![warn(missing_docs)]
 
@@ -16,13 +16,16 @@ mod folder;
 mod own_folder;
 mod rules;
 
+mod images;
 mod read;
 mod walk;
 
 mod failpoint;
 mod file_op;
 mod forget;
+mod history;
 mod journal;
+mod other_files;
 mod permissions;
 mod recovery;
 mod requests;

@@ -6,10 +6,10 @@ use crate::dir::Dir;
 
 pub(crate) const OWN_FOLDER: &str = ".quipu";
 
-/// Versions in the trash keep the permissions of their notes.
-const SHARE_COMMANDS: &str = concat!(
-    r"find .quipu \( -type d -o ! -path '.quipu/trash/*' \) -exec chgrp GROUP {} + -exec chmod g+rwX {} +; ",
-    "find .quipu -type d -exec chmod g+s {} +"
+/// The index and the versions in the trash have texts that the group may not be able to read in the vault.
+const SHARE_COMMAND: &str = concat!(
+    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/trash/*' \) -prune -o ",
+    "-exec chgrp GROUP {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 
 /// Opens `.quipu`, and creates it if needed. Its `.gitignore` excludes all of it.
@@ -46,7 +46,7 @@ pub(crate) fn explain_denied(error: io::Error, dir: &Dir, name: &str) -> io::Err
             let message = format!(
                 "{parent}{name} belongs to another account (user id {}), and this account may not open it; to share the \
                  vault, run in it as that account: {}",
-                metadata.owner.0, SHARE_COMMANDS
+                metadata.owner.0, SHARE_COMMAND
             );
             io::Error::new(io::ErrorKind::PermissionDenied, message)
         }

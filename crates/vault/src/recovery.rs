@@ -42,13 +42,13 @@ pub(crate) fn is_needed(root: &Dir) -> io::Result<bool> {
 
 /// Completes or undoes an interrupted write.
 pub(crate) fn recover(vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<()> {
-    let WriteLock { root, own, .. } = lock;
+    let own = &lock.own;
     // The mark of a failed write of an earlier format goes last, so that an interruption before does not lose it. It is read
     // first, since a copy made during a write can hold the same journal under two names, and a failed write is undone.
     let mut applied = Vec::new();
     for name in [UNDO_NAME, DONE_NAME, NAME] {
         if let Some((state, journal)) = read_or_set_aside(vault, lock, name)? {
-            apply(state, &journal, root, own)?;
+            apply(state, &journal, vault, lock)?;
             applied.push(journal);
         }
     }
@@ -63,29 +63,35 @@ pub(crate) fn recover(vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<(
 }
 
 /// Completes or undoes the write of a journal.
-fn apply(state: State, journal: &Journal, root: &Dir, own: &Dir) -> io::Result<()> {
+fn apply(state: State, journal: &Journal, vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<()> {
+    let WriteLock { root, own, .. } = lock;
+    let record = || journal.record_history(vault, own).and_then(|()| journal.record_request(own));
     match (state, journal.entries.as_slice()) {
         (State::Used, _) => Ok(()),
-        (State::Failed, _) => journal.undo_entries(root),
+        (State::Failed, _) => journal.undo_entries(vault, lock),
         (State::Done, entries) => {
             entries.iter().try_for_each(|entry| entry.remove_displaced(root))?;
-            journal.record_request(own)
+            record()
         }
         (State::Open, [only]) => {
             if only.took_place(root)? {
-                journal.record_request(own)?;
+                record()?;
+            } else if matches!(only.op, FileOp::Rename { .. }) && only.is_renamed(root)? {
+                journal.record_history(vault, own)?;
+            } else {
+                journal.remove_history(vault, own)?;
             }
             only.complete(root)?;
             remove_created_folders(root, &journal.created_folders)
         }
         (State::Open, entries) if is_complete(entries, root)? => {
-            journal.record_request(own)?;
+            record()?;
             entries.iter().try_for_each(|entry| {
                 entry.remove_displaced(root)?;
                 root.open_below(&entry.folder)?.sync()
             })
         }
-        (State::Open, _) => journal.undo_entries(root),
+        (State::Open, _) => journal.undo_entries(vault, lock),
     }
 }
 
@@ -206,6 +212,12 @@ fn has_trusted_owner_and_mode(own: &Dir, file: &Metadata) -> io::Result<bool> {
 /// Whether every operation took place and displaced only the expected version: then the write is done.
 fn is_complete(entries: &[JournalEntry], root: &Dir) -> io::Result<bool> {
     for entry in entries {
+        if matches!(entry.op, FileOp::Rename { .. }) {
+            if entry.is_renamed(root)? {
+                continue;
+            }
+            return Ok(false);
+        }
         let Some(found) = FoundVersions::of(entry, root)? else { return Ok(false) };
         let (old, new) = old_and_new(&entry.op);
         let displaced = if old.is_some() { old } else { new };
@@ -220,7 +232,8 @@ fn is_complete(entries: &[JournalEntry], root: &Dir) -> io::Result<bool> {
 /// version was not copied.
 fn prepare_undo_in_copy(entries: &[JournalEntry], root: &Dir) -> io::Result<bool> {
     let mut duplicates = Vec::new();
-    for entry in entries {
+    // A renamed file has the same content under either path.
+    for entry in entries.iter().filter(|entry| !matches!(entry.op, FileOp::Rename { .. })) {
         let Some(found) = FoundVersions::of(entry, root)? else { continue };
         let (old, new) = old_and_new(&entry.op);
         let can_be_undone = match entry.op.displaced() {
@@ -249,6 +262,7 @@ fn old_and_new(op: &FileOp) -> (Option<Version>, Option<Version>) {
         FileOp::Create { new } => (None, Some(*new)),
         FileOp::Replace { old, new, .. } => (Some(*old), Some(*new)),
         FileOp::Delete { old, .. } => (Some(*old), None),
+        FileOp::Rename { .. } => (None, None),
     }
 }
 

@@ -46,6 +46,21 @@ pub(crate) fn find(own: &Dir, request: RequestKey) -> io::Result<Option<VaultPat
     Ok(VaultPath::parse(&path).ok())
 }
 
+/// Removes the requests whose first change was at one of these paths: a path may say what its note said.
+pub(crate) fn forget(own: &Dir, paths: &[&VaultPath]) -> io::Result<()> {
+    let folder = match own.open(FOLDER) {
+        Err(error) if is_no_folder(&error) => return Ok(()),
+        other => other?,
+    };
+    for (name, _) in folder.entries()? {
+        let Some((name, key)) = name.to_str().and_then(|name| Some((name, name.parse().ok()?))) else { continue };
+        if find(own, key)?.is_some_and(|path| paths.contains(&&path)) {
+            folder.remove_file(name)?;
+        }
+    }
+    Ok(())
+}
+
 /// Ignores errors: the next cleanup tries again, and a file is a few bytes.
 fn remove_old(folder: &Dir) {
     let old_ns = SystemClock.now_ns() - RequestKey::REMEMBERED_NS;

@@ -112,29 +112,49 @@ impl Rules {
     /// Whether a folder or file may be part of the vault, given that its parent is. `path` is from the root. The caller
     /// resolves links.
     pub(crate) fn check(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
-        let name = path.rsplit('/').next().unwrap_or(path);
+        let name = name_of(path);
+        if !is_folder && !name.starts_with('.') && !is_markdown(OsStr::new(name)) {
+            return Err(NOT_MARKDOWN);
+        }
+        self.check_any(patterns, path, is_folder)
+    }
+
+    /// The same for a file that is not a note.
+    pub(crate) fn check_image(&self, patterns: &Patterns, path: &str) -> Result<(), Reason> {
+        self.check_any(patterns, path, false)
+    }
+
+    fn check_any(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
+        let name = name_of(path);
         if name.starts_with('.') {
             return Err(HIDDEN);
         }
         if is_folder && name == "node_modules" {
             return Err(NODE_MODULES);
         }
-        if !is_folder && !is_markdown(OsStr::new(name)) {
-            return Err(NOT_MARKDOWN);
-        }
-        if self.exclude.is_match(path) {
-            return Err(EXCLUDED);
-        }
         if let Some(include) = self.include.as_ref().filter(|_| !is_folder)
+            && !self.exclude.is_match(path)
             && !prefixes(path).any(|prefix| include.is_match(prefix))
         {
             return Err(NOT_INCLUDED);
+        }
+        self.check_excluded(patterns, path, is_folder)
+    }
+
+    /// Whether no pattern excludes a path, be it a note or another file.
+    pub(crate) fn check_excluded(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
+        if self.exclude.is_match(path) {
+            return Err(EXCLUDED);
         }
         if patterns.as_ref().is_some_and(|patterns| patterns.ignore(&self.root.join(path), is_folder)) {
             return Err(GIT_IGNORED);
         }
         Ok(())
     }
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Like `VaultPath::is_markdown`, for names that may not be UTF-8.

@@ -11,13 +11,16 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
-use quipu_core::ports::{Clock, FileChange, SystemClock, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError};
+use quipu_core::ports::{
+    Clock, FileChange, SystemClock, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteOrigin,
+};
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists};
 use crate::failpoint;
 use crate::file_op::{self, Version};
 use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
+use crate::history;
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::permissions::{SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
@@ -43,7 +46,8 @@ pub(crate) fn list_all(vault: &FolderVault) -> io::Result<Vec<TrashedFile>> {
             && let Some(name) = name.to_str()
             && let Some(origin) = parse_name(name)
         {
-            collect(&trash.open(name)?, name, "", origin, &mut kept)?;
+            let Some(folder) = if_permitted(trash.open(name))? else { continue };
+            collect(&folder, name, "", origin, &mut kept)?;
         }
     }
     kept.sort_unstable_by(|a, b| folder_of(b).cmp(folder_of(a)).then_with(|| a.path.cmp(&b.path)));
@@ -65,8 +69,7 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
         None => None,
     };
     let (content, metadata) = content.ok_or_else(missing)?;
-    let current = vault.read(path).map_err(|VaultError::Read { source, .. }| fail(source))?;
-    let change = match current {
+    let change = match vault.read(path)? {
         Some(current) if current.hash == content.hash => return Ok(current.stat),
         Some(current) => FileChange::Replace { path: path.clone(), expected: current.hash, bytes: content.bytes },
         // A deleted note has no file: one whose path differs in case is another note.
@@ -80,11 +83,11 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
     let (folder, name) = split(&kept.version);
     let folder = format!("{OWN_FOLDER}/{TRASH}/{folder}");
     let template = Template { path: path.clone(), folder, name: name.to_owned(), metadata };
-    let stats = write::apply(vault, &[change], None, Some(template))?;
+    let stats = write::apply(vault, &[change], &WriteOrigin::RESTORE, Some(template))?;
     Ok(stats.into_iter().next().flatten().expect("a change that leaves a file returns its stat"))
 }
 
-/// Deletes the versions that are older than a time; returns their number. In batches, so that writers do not wait long. Under
+/// Deletes the versions that are older than a time, and their entries in the history; returns the number of versions. In batches, so that writers do not wait long. Under
 /// the lock no journal is open that could need a version.
 pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
     let old: Vec<TrashedFile> = list_all(vault)?.into_iter().filter(|kept| kept.at_ns < before_ns).collect();
@@ -92,6 +95,8 @@ pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
         let lock = write::lock(vault)?;
         batch.iter().try_for_each(|kept| remove(&lock.root, &kept.version))?;
     }
+    let lock = write::lock(vault)?;
+    history::prune(vault, &lock.own, before_ns)?;
     Ok(old.len())
 }
 
@@ -100,10 +105,7 @@ pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
 fn in_other_case(vault: &FolderVault, path: &VaultPath) -> Result<Option<(VaultPath, ContentHash)>, WriteError> {
     let found = find_any_case(vault, path).map_err(|source| WriteError::Write { path: path.to_string(), source })?;
     let [other] = found.as_slice() else { return Ok(None) };
-    match vault.read(other) {
-        Ok(content) => Ok(content.map(|content| (other.clone(), content.hash))),
-        Err(VaultError::Read { path, source }) => Err(WriteError::Write { path, source }),
-    }
+    Ok(vault.read(other)?.map(|content| (other.clone(), content.hash)))
 }
 
 /// Whether a text has the form of a version in the trash.
@@ -114,18 +116,19 @@ pub(crate) fn is_version(text: &str) -> bool {
 /// The trash folders of one write: the same time for all reasons, used by no other write.
 pub(crate) struct TrashBatch {
     stem: String,
+    pub(crate) at_ns: i64,
 }
 
 impl TrashBatch {
-    pub(crate) fn new(root: &Dir) -> io::Result<Self> {
-        let time = timestamp(SystemClock.now_ns());
+    pub(crate) fn new(root: &Dir, at_ns: i64) -> io::Result<Self> {
+        let time = timestamp(at_ns);
         let trash = match if_exists(own_folder::open_below(root, TRASH)) {
             Err(error) => return Err(explain_denied(error, &root.open(OWN_FOLDER)?, TRASH)),
             trash => trash?,
         };
         // The counter separates and orders writes with the same time.
         for count in 0..1000 {
-            let batch = Self { stem: format!("{time}-{count:03}") };
+            let batch = Self { stem: format!("{time}-{count:03}"), at_ns };
             let Some(trash) = &trash else { return Ok(batch) };
             let mut is_free = true;
             for reason in REASONS {
@@ -148,7 +151,8 @@ impl TrashBatch {
     }
 }
 
-/// Adds a file to the trash as a hard link, or as a copy if that is not possible. Adds the folders to sync to `changed`.
+/// Adds a file, which the caller has synced, to the trash as a hard link, or as a copy if that is not possible. Adds the folders
+/// to sync to `changed`.
 pub(crate) fn add(
     root: &Dir,
     (dir, name): (&Dir, &str),
@@ -157,25 +161,40 @@ pub(crate) fn add(
 ) -> io::Result<()> {
     failpoint::hit("trash")?;
     let mut folder = root.open(OWN_FOLDER)?;
+    let group = folder.is_shared()?.then_some(Metadata::of(&folder)?.owner.1);
     let mut path = OWN_FOLDER.to_owned();
     let (version_folder, version_name) = split(version);
+    let trash_folder = format!("{OWN_FOLDER}/{TRASH}/{}/", version_folder.split('/').next().unwrap_or_default());
     for part in [TRASH].into_iter().chain(version_folder.split('/')) {
-        if folder.create_private_folder(part)? {
-            changed.insert(path.clone());
+        let below = join(&path, part);
+        // A folder of the vault that the group cannot enter has one in the trash that it cannot enter either.
+        let is_closed = match (group, below.strip_prefix(&trash_folder)) {
+            (Some(group), Some(original)) => !is_open_to(group, root, original),
+            _ => false,
+        };
+        let is_new = if is_closed { folder.create_unshared_folder(part) } else { folder.create_private_folder(part) };
+        if is_new? {
+            changed.insert(path);
         }
         folder = folder.open(part)?;
-        path = join(&path, part);
+        path = below;
     }
     changed.insert(path);
-    // An editor's latest save may not be on disk yet.
-    dir.open_file(name)?.sync_all()?;
     link_or_copy((dir, name), (&folder, version_name))
+}
+
+/// Whether the accounts of a group can list a folder of the vault. One behind a link counts as closed.
+fn is_open_to(group: u32, root: &Dir, folder: &str) -> bool {
+    let Ok(metadata) = root.open_below(folder).and_then(|folder| Metadata::of(&folder)) else { return false };
+    let needed = if metadata.owner.1 == group { 0o050 } else { 0o005 };
+    metadata.mode & needed == needed
 }
 
 /// Adds a version to the trash that an undo removes.
 pub(crate) fn add_undone(root: &Dir, dir: &Dir, name: &str, path: &str) -> io::Result<()> {
-    let version = TrashBatch::new(root)?.version(TrashReason::Replaced, path);
+    let version = TrashBatch::new(root, SystemClock.now_ns())?.version(TrashReason::Replaced, path);
     let mut changed = BTreeSet::new();
+    dir.open_file(name)?.sync_all()?;
     add(root, (dir, name), &version, &mut changed)?;
     changed.iter().try_for_each(|path| root.open_below(path)?.sync())
 }
@@ -275,7 +294,11 @@ fn collect(
         let Some(name) = name.to_str() else { continue };
         let path = join(at, name);
         match kind {
-            FileKind::Folder => collect(&folder.open(name)?, trash_name, &path, (at_ns, reason), kept)?,
+            FileKind::Folder => {
+                if let Some(folder) = if_permitted(folder.open(name))? {
+                    collect(&folder, trash_name, &path, (at_ns, reason), kept)?;
+                }
+            }
             FileKind::File => {
                 if let (Ok(path), Some(metadata)) = (VaultPath::parse(&path), folder.metadata(name)?) {
                     let version = format!("{trash_name}/{path}");
@@ -286,6 +309,14 @@ fn collect(
         }
     }
     Ok(())
+}
+
+/// `None` for a folder that is private to another account.
+fn if_permitted(opened: io::Result<Dir>) -> io::Result<Option<Dir>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 fn folder_of(kept: &TrashedFile) -> &str {

@@ -8,15 +8,17 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
-use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath, fold};
-use quipu_core::ports::{FileChange, TrashReason, WriteError};
+use quipu_core::ports::{
+    FileChange, LoggedFile, LoggedVersion, LoggedWrite, NoteAction, TrashReason, WriteError, WriteOrigin,
+};
 
-use crate::dir::{Dir, Metadata, if_exists, is_no_folder};
+use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
 use crate::failpoint;
 use crate::file_op::{Conflict, FileOp, JournalEntry};
 use crate::folder::{FileLocation, Resolved, join, resolve, split};
 use crate::folder_vault::FolderVault;
+use crate::history::{self, HistoryLine};
 use crate::journal::{Journal, JournaledRequest};
 use crate::permissions::copy_permissions;
 use crate::read::read_in;
@@ -25,56 +27,64 @@ use crate::rules::Reason;
 use crate::temporary;
 use crate::trash::{self, TrashBatch};
 use crate::walk::find_any_case;
-use crate::write_lock::{WriteLock, holder_of};
+use crate::write_lock::{TIMEOUT, WriteLock, holder_of};
 
 /// Every folder of a path is opened many times in a write.
 const MAX_DEPTH: usize = 64;
 
+/// Files of one write that are synced at the same time.
+const SYNC_THREADS: usize = 16;
+
 const TWICE: Reason = "one write may change a file only once";
 const IS_LINK: Reason = "it is a symbolic link to another note; change that note";
 const TOO_DEEP: Reason = "it lies more than 64 folders deep";
+const NOT_A_FILE_NAME: Reason = "only a file beside the notes can be renamed";
 const IS_FOLDER: Reason = "it is a folder";
 
-/// Applies all changes or none, and records the request. Returns the new stat for each change, `None` for deleted files. A new
-/// file that replaces none gets the permissions of `template`, if given.
+/// Applies all changes or none, and records the request and the history. Returns the new stat for each change, `None` for
+/// deleted files. A new file that replaces none gets the permissions of `template`, if given.
 pub(crate) fn apply(
     vault: &FolderVault,
     changes: &[FileChange],
-    request: Option<RequestKey>,
+    origin: &WriteOrigin<'_>,
     template: Option<Template>,
 ) -> Result<Vec<Option<FileStat>>, WriteError> {
     check_rules(vault, changes)?;
     let Some(first) = changes.first() else { return Ok(Vec::new()) };
     // An error of the lock, the journal or the trash means that this note cannot be written.
-    let fail = |source| WriteError::Write { path: old_path(first).to_string(), source };
+    let fail = |source| WriteError::Write { path: first.old_place().to_string(), source };
     let lock = lock(vault).map_err(|source| match holder_of(&source) {
-        Some(holder) => WriteError::Busy { path: old_path(first).to_string(), holder },
+        Some(holder) => WriteError::Busy { path: first.old_place().to_string(), holder },
         None => fail(source),
     })?;
-    let mut plan = Plan::new(TrashBatch::new(&lock.root).map_err(fail)?, template.is_some());
+    let (number, at_ns) = history::next(vault, &lock.own).map_err(fail)?;
+    let mut plan = Plan::new(TrashBatch::new(&lock.root, at_ns).map_err(fail)?, template.is_some());
     for change in changes {
-        plan.add_change(vault, &lock.root, change)?;
+        let file = plan.add_change(vault, &lock.root, change, origin.action_on(change))?;
+        plan.files.extend(file);
     }
     plan.refuse_same_file()?;
     if let Some(op) = plan.ops.iter_mut().find(|op| op.bytes.is_some() && op.template.is_none()) {
         op.template = template;
     }
-    let request = request.map(|key| JournaledRequest::new(key, first.place()));
+    let request = origin.request.map(|key| JournaledRequest::new(key, first.place()));
     if plan.ops.is_empty() {
         request.map_or(Ok(()), |request| request.record(&lock.own)).map_err(fail)?;
         return Ok(plan.stats);
     }
     let entries = plan.ops.iter().map(|op| op.entry.clone()).collect();
-    let journal = Journal::new(&lock, entries, plan.created_folders.clone(), request).map_err(fail)?;
-    match plan.run(&lock, &journal) {
+    let files = std::mem::take(&mut plan.files);
+    let line = HistoryLine::from(&LoggedWrite { number, at_ns, by: origin.by.to_owned(), files, unlisted: 0 });
+    let journal = Journal::new(&lock, entries, plan.created_folders.clone(), request, line).map_err(fail)?;
+    match plan.run(vault, &lock, &journal) {
         Ok(()) => Ok(plan.stats),
-        Err(error) => Err(match journal.undo(&lock) {
+        Err(error) => Err(match journal.undo(vault, &lock) {
             Ok(()) => error,
             Err(undo) => {
                 // The notes may not be as before, which matters more than the kind of the first error.
                 let (path, source) = match error {
                     WriteError::Write { path, source } => (path, source),
-                    other => (old_path(first).to_string(), io::Error::other(other)),
+                    other => (first.old_place().to_string(), io::Error::other(other)),
                 };
                 WriteError::Write { path, source: io::Error::new(source.kind(), format!("{source}; {undo}")) }
             }
@@ -84,10 +94,15 @@ pub(crate) fn apply(
 
 /// Takes the write lock and recovers an interrupted write.
 pub(crate) fn lock(vault: &FolderVault) -> io::Result<WriteLock<'_>> {
+    lock_within(vault, TIMEOUT)
+}
+
+/// The same, and fails after less time.
+pub(crate) fn lock_within(vault: &FolderVault, patience: Duration) -> io::Result<WriteLock<'_>> {
     if vault.read_only {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the vault is open read-only"));
     }
-    let lock = WriteLock::acquire(&vault.writing_threads, vault.open_root()?)?;
+    let lock = WriteLock::acquire(&vault.writing_threads, vault.open_root()?, patience)?;
     recovery::recover(vault, &lock)?;
     for leftover in std::mem::take(&mut *vault.leftovers.lock()) {
         // Temporary files exist only while the lock is held, so a crash left this one. It is harmless if it stays.
@@ -106,7 +121,7 @@ fn check_rules(vault: &FolderVault, changes: &[FileChange]) -> Result<(), WriteE
         let (old, new) = match change {
             FileChange::Create { path, .. } => (None, Some(path)),
             FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => (Some(path), None),
-            FileChange::Move { from, to, .. } => (Some(from), Some(to)),
+            FileChange::Move { from, to, .. } | FileChange::Rename { from, to } => (Some(from), Some(to)),
         };
         if let Some(path) = new
             && path.depth() > MAX_DEPTH
@@ -114,7 +129,10 @@ fn check_rules(vault: &FolderVault, changes: &[FileChange]) -> Result<(), WriteE
             return Err(WriteError::Refused { path: path.clone(), reason: TOO_DEEP });
         }
         for path in old.into_iter().chain(new) {
-            resolve_allowed(vault, path)?;
+            match change {
+                FileChange::Rename { .. } => drop(other_location(vault, path)?),
+                _ => drop(resolve_allowed(vault, path)?),
+            }
             if !changed.insert(path) || new == Some(path) && !created.insert(fold(path.as_str())) {
                 return Err(WriteError::Refused { path: path.clone(), reason: TWICE });
             }
@@ -131,6 +149,8 @@ struct Plan<'a> {
     /// For each change the stat of its file; set when the new version is written.
     stats: Vec<Option<FileStat>>,
     trash: TrashBatch,
+    /// What the history says of each file.
+    files: Vec<LoggedFile>,
     /// Whether a version from the trash is written.
     is_restore: bool,
 }
@@ -163,35 +183,55 @@ impl Template {
 
 impl<'a> Plan<'a> {
     fn new(trash: TrashBatch, is_restore: bool) -> Self {
-        Self { ops: Vec::new(), created_folders: Vec::new(), stats: Vec::new(), trash, is_restore }
+        let (files, stats) = (Vec::new(), Vec::new());
+        Self { ops: Vec::new(), created_folders: Vec::new(), stats, trash, files, is_restore }
     }
 
-    /// Checks a change against the files and adds its operations.
-    fn add_change(&mut self, vault: &FolderVault, root: &Dir, change: &'a FileChange) -> Result<(), WriteError> {
+    /// Checks a change against the files and adds its operations. Returns what the history says of it; `None` if nothing is to
+    /// be done.
+    fn add_change(
+        &mut self,
+        vault: &FolderVault,
+        root: &Dir,
+        change: &'a FileChange,
+        action: NoteAction,
+    ) -> Result<Option<LoggedFile>, WriteError> {
         self.stats.push(None);
+        let at_ns = self.trash.at_ns;
+        let logged = |path: VaultPath| LoggedFile { action, path, from: None, before: None, after: None, kept: None };
         match change {
             FileChange::Create { path, bytes } => {
                 let location =
                     if self.is_restore { absent_location(vault, path)? } else { free_location(vault, path, None)? };
+                let after = Some(LoggedVersion::of(bytes, at_ns));
+                let file = LoggedFile { after, ..logged(location.path(path)) };
                 self.create(path, location, bytes, None);
+                Ok(Some(file))
             }
             FileChange::Replace { path, expected, bytes } => {
-                let (location, metadata) = expected_location(vault, root, path, *expected)?;
-                let new = ContentHash::of(bytes);
-                if new == *expected {
+                let (location, metadata, old) = expected_location(vault, root, path, *expected)?;
+                let new = LoggedVersion::of(bytes, at_ns);
+                if new.hash == *expected {
                     *self.stats.last_mut().expect("pushed above") = Some(metadata.stat);
-                    return Ok(());
+                    return Ok(None);
                 }
                 let trashed = self.trash.version(TrashReason::Replaced, path);
-                let op = FileOp::Replace { old: (*expected).into(), new: new.into(), trashed };
+                let (before, after, kept) = (Some(old), Some(new), Some(trashed.clone()));
+                let file = LoggedFile { before, after, kept, ..logged(location.path(path)) };
+                let op = FileOp::Replace { old: (*expected).into(), new: new.hash.into(), trashed };
                 let template = Template::new(path, &location, metadata);
                 self.add(path, location, op, Some(bytes), Some(template));
+                Ok(Some(file))
             }
             FileChange::Move { from, to, expected, bytes } => {
-                let (location, metadata) = expected_location(vault, root, from, *expected)?;
+                let (location, metadata, old) = expected_location(vault, root, from, *expected)?;
                 refuse_link(from, &location)?;
                 let is_case_change = fold(from.as_str()) == fold(to.as_str());
                 let free = free_location(vault, to, is_case_change.then_some(from))?;
+                let (before, after) = (Some(old), Some(LoggedVersion::of(bytes, at_ns)));
+                let (moved_from, kept) =
+                    (Some(location.path(from)), Some(self.trash.version(TrashReason::Moved, from)));
+                let file = LoggedFile { from: moved_from, before, after, kept, ..logged(free.path(to)) };
                 let template = Some(Template::new(from, &location, metadata));
                 // If the file system ignores case, the name is free only after the old file is deleted. Otherwise the new
                 // file comes first, so that the note always exists.
@@ -202,22 +242,58 @@ impl<'a> Plan<'a> {
                     self.create(to, free, bytes, template);
                     self.delete(from, location, *expected, TrashReason::Moved);
                 }
+                Ok(Some(file))
+            }
+            FileChange::Rename { from, to } => {
+                let (from, path) = self.rename(vault, root, from, to)?;
+                Ok(Some(LoggedFile { from: Some(from), ..logged(path) }))
             }
             FileChange::Delete { path, expected } => {
-                let (location, _) = expected_location(vault, root, path, *expected)?;
+                let (location, _, old) = expected_location(vault, root, path, *expected)?;
                 refuse_link(path, &location)?;
+                let kept = Some(self.trash.version(TrashReason::Deleted, path));
+                let file = LoggedFile { before: Some(old), kept, ..logged(location.path(path)) };
                 self.delete(path, location, *expected, TrashReason::Deleted);
+                Ok(Some(file))
             }
         }
-        Ok(())
     }
 
-    fn create(&mut self, path: &VaultPath, location: FileLocation, bytes: &'a [u8], template: Option<Template>) {
+    /// Returns the real paths before and after.
+    fn rename(
+        &mut self,
+        vault: &FolderVault,
+        root: &Dir,
+        from: &VaultPath,
+        to: &VaultPath,
+    ) -> Result<(VaultPath, VaultPath), WriteError> {
+        let fail = |source| WriteError::Write { path: from.to_string(), source };
+        let (location, target) = (other_location(vault, from)?, other_location(vault, to)?);
+        let folder = if_exists(root.open_below(&location.folder)).map_err(fail)?;
+        let metadata = folder.map(|folder| folder.metadata(&location.name)).transpose().map_err(fail)?.flatten();
+        let metadata = metadata.filter(|metadata| metadata.kind == FileKind::File);
+        let size = metadata.ok_or_else(|| WriteError::Missing { path: from.clone() })?.stat.size;
+        let existing = find_any_case(vault, to).map_err(fail)?;
+        if let Some(existing) = existing.into_iter().find(|existing| existing != from) {
+            return Err(WriteError::Exists { existing });
+        }
+        self.create_missing_folders(&target);
+        let paths = (location.path(from), target.path(to));
+        let op = FileOp::Rename { to_folder: target.folder, to_name: target.name, size };
+        self.add(from, location, op, None, None);
+        Ok(paths)
+    }
+
+    fn create_missing_folders(&mut self, location: &FileLocation) {
         for folder in &location.missing_folders {
             if !self.created_folders.contains(folder) {
                 self.created_folders.push(folder.clone());
             }
         }
+    }
+
+    fn create(&mut self, path: &VaultPath, location: FileLocation, bytes: &'a [u8], template: Option<Template>) {
+        self.create_missing_folders(&location);
         self.add(path, location, FileOp::Create { new: ContentHash::of(bytes).into() }, Some(bytes), template);
     }
 
@@ -251,38 +327,55 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn run(&mut self, lock: &WriteLock<'_>, journal: &Journal) -> Result<(), WriteError> {
+    fn run(&mut self, vault: &FolderVault, lock: &WriteLock<'_>, journal: &Journal) -> Result<(), WriteError> {
         let root = &lock.root;
         let note = self.ops[0].path.to_string();
         let fail = |source| WriteError::Write { path: note.clone(), source };
         journal.begin(&lock.own).map_err(fail)?;
         let mut changed_folders = create_folders(root, &self.created_folders)?;
         let mut trash_folders = BTreeSet::new();
+        // The new versions before the old ones: a version in the trash tells recovery that the new one is complete.
         for op in &self.ops {
-            let stat = op.prepare(root, &mut trash_folders).map_err(|conflict| op.write_error(conflict))?;
+            let stat = op.write_new_version(root).map_err(|conflict| op.write_error(conflict))?;
             self.stats[op.change] = stat.or(self.stats[op.change]);
-            changed_folders.insert(op.entry.folder.clone());
+            changed_folders.extend(op.changed_folders().map(str::to_owned));
+        }
+        sync_files(root, &self.ops)?;
+        for op in &self.ops {
+            op.trash_old_version(root, &mut trash_folders).map_err(|conflict| op.write_error(conflict))?;
         }
         sync_folders(root, &trash_folders)?;
         for op in &self.ops {
             op.run(root).map_err(|conflict| op.write_error(conflict))?;
         }
         sync_folders(root, &changed_folders)?;
+        journal.record_history(vault, &lock.own).map_err(fail)?;
         journal.commit(lock).map_err(fail)
     }
 }
 
 impl PlannedOp<'_> {
-    /// Writes the new version under its temporary name, then adds the old one to the trash. In this order: a version in the
-    /// trash tells recovery that the new one is complete.
-    fn prepare(&self, root: &Dir, trash_folders: &mut BTreeSet<String>) -> Result<Option<FileStat>, Conflict> {
+    /// The folders whose entries it changes.
+    fn changed_folders(&self) -> impl Iterator<Item = &str> {
+        let target = match &self.entry.op {
+            FileOp::Rename { to_folder, .. } => Some(to_folder.as_str()),
+            _ => None,
+        };
+        [self.entry.folder.as_str()].into_iter().chain(target)
+    }
+
+    /// The names in its folder whose content must be on disk: the new version, and the old one, since an editor's latest save
+    /// may not be there yet.
+    fn files_to_sync(&self) -> impl Iterator<Item = &str> {
+        let new = self.bytes.map(|_| self.entry.temporary.as_str());
+        new.into_iter().chain(self.entry.op.displaced().map(|_| self.entry.name.as_str()))
+    }
+
+    fn trash_old_version(&self, root: &Dir, trash_folders: &mut BTreeSet<String>) -> Result<(), Conflict> {
+        let Some((_, trashed)) = self.entry.op.displaced() else { return Ok(()) };
         let dir = root.open_below(&self.entry.folder)?;
-        let stat = self.bytes.map(|bytes| self.write_new_version(root, &dir, bytes)).transpose()?;
-        if let Some((_, trashed)) = self.entry.op.displaced() {
-            let added = trash::add(root, (&dir, &self.entry.name), trashed, trash_folders);
-            if_exists(added)?.ok_or(Conflict::Missing)?;
-        }
-        Ok(stat)
+        let added = trash::add(root, (&dir, &self.entry.name), trashed, trash_folders);
+        if_exists(added)?.ok_or(Conflict::Missing)
     }
 
     /// Runs the operation. A replaced file whose permissions changed since they were copied is a conflict: the new version
@@ -297,7 +390,10 @@ impl PlannedOp<'_> {
         }
     }
 
-    fn write_new_version(&self, root: &Dir, dir: &Dir, bytes: &[u8]) -> Result<FileStat, Conflict> {
+    /// Writes the new version under its temporary name, not yet synced.
+    fn write_new_version(&self, root: &Dir) -> Result<Option<FileStat>, Conflict> {
+        let Some(bytes) = self.bytes else { return Ok(None) };
+        let dir = root.open_below(&self.entry.folder)?;
         failpoint::hit("write")?;
         // Private until it has the permissions of the old file.
         let mut file = match &self.template {
@@ -320,8 +416,7 @@ impl PlannedOp<'_> {
             }
             set_other_time(&file, &template.metadata)?;
         }
-        file.sync_all()?;
-        Ok(Metadata::of(&file)?.stat)
+        Ok(Some(Metadata::of(&file)?.stat))
     }
 
     fn write_error(&self, conflict: Conflict) -> WriteError {
@@ -350,6 +445,31 @@ fn create_folders(root: &Dir, created: &[String]) -> Result<BTreeSet<String>, Wr
     Ok(changed)
 }
 
+/// Makes the content of files durable. Several at once: a file system syncs many files in little more time than one.
+fn sync_files(root: &Dir, ops: &[PlannedOp<'_>]) -> Result<(), WriteError> {
+    let sync = |op: &PlannedOp<'_>| -> Result<(), WriteError> {
+        let fail = |source| WriteError::Write { path: op.path.to_string(), source };
+        let dir = root.open_below(&op.entry.folder).map_err(fail)?;
+        for name in op.files_to_sync() {
+            // An old version that was removed meanwhile is a conflict when it is added to the trash.
+            if let Some(file) = if_exists(dir.open_file(name)).map_err(fail)? {
+                file.sync_all().map_err(fail)?;
+            }
+        }
+        Ok(())
+    };
+    if ops.len() < SYNC_THREADS {
+        return ops.iter().try_for_each(sync);
+    }
+    std::thread::scope(|scope| {
+        let chunks = ops.chunks(ops.len().div_ceil(SYNC_THREADS));
+        let threads: Vec<_> = chunks.map(|chunk| scope.spawn(move || chunk.iter().try_for_each(sync))).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 fn sync_folders(root: &Dir, folders: &BTreeSet<String>) -> Result<(), WriteError> {
     folders.iter().try_for_each(|folder| {
         failpoint::hit("sync")
@@ -358,19 +478,24 @@ fn sync_folders(root: &Dir, folders: &BTreeSet<String>) -> Result<(), WriteError
     })
 }
 
-/// The path of a change's file before the write.
-fn old_path(change: &FileChange) -> &VaultPath {
-    match change {
-        FileChange::Move { from, .. } => from,
-        other => other.place(),
-    }
-}
-
 fn resolve_allowed(vault: &FolderVault, path: &VaultPath) -> Result<Resolved, WriteError> {
     match resolve(vault, path) {
         Ok(Resolved::Excluded(reason)) => Err(WriteError::Refused { path: path.clone(), reason }),
         Ok(resolved) => Ok(resolved),
         Err(source) => Err(WriteError::Write { path: path.to_string(), source }),
+    }
+}
+
+/// The location of a file that is not a note: where a note beside it would be.
+fn other_location(vault: &FolderVault, path: &VaultPath) -> Result<FileLocation, WriteError> {
+    let refused = |reason| WriteError::Refused { path: path.clone(), reason };
+    let note = VaultPath::parse(&format!("{path}.md")).map_err(|_| refused(NOT_A_FILE_NAME))?;
+    let is_hidden = path.file_name().starts_with('.');
+    match resolve_allowed(vault, &note)? {
+        Resolved::Note(location) | Resolved::Absent(location) if !is_hidden && !path.is_markdown() => {
+            Ok(FileLocation { name: path.file_name().to_owned(), is_link: false, ..location })
+        }
+        _ => Err(refused(NOT_A_FILE_NAME)),
     }
 }
 
@@ -407,14 +532,17 @@ fn expected_location(
     root: &Dir,
     path: &VaultPath,
     expected: ContentHash,
-) -> Result<(FileLocation, Metadata), WriteError> {
+) -> Result<(FileLocation, Metadata, LoggedVersion), WriteError> {
     let location = match resolve_allowed(vault, path)? {
         Resolved::Note(location) => location,
         Resolved::Folder(_) => return Err(WriteError::Refused { path: path.clone(), reason: IS_FOLDER }),
         Resolved::Absent(_) | Resolved::Excluded(_) => return Err(WriteError::Missing { path: path.clone() }),
     };
     match root.open_below(&location.folder).and_then(|folder| read_in(&folder, &location.name)) {
-        Ok(Some((content, metadata))) if content.hash == expected => Ok((location, metadata)),
+        Ok(Some((content, metadata))) if content.hash == expected => {
+            let version = LoggedVersion::of(&content.bytes, metadata.stat.modified_ns);
+            Ok((location, metadata, version))
+        }
         // Another version, or one that another program is writing.
         Ok(_) => Err(WriteError::Changed { path: path.clone() }),
         Err(error) if is_no_folder(&error) => Err(WriteError::Missing { path: path.clone() }),

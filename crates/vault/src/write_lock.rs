@@ -21,7 +21,7 @@ use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 
 const NAME: &str = "write.lock";
 /// Longer than a write takes, unless it changes thousands of notes.
-const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
 /// A write takes milliseconds.
 const PATIENCE_WITH_OTHERS: Duration = Duration::from_millis(500);
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
@@ -53,8 +53,8 @@ pub(crate) fn holder_of(error: &io::Error) -> Option<String> {
 
 impl<'a> WriteLock<'a> {
     /// Waits for the lock, for a limited time. `threads` locks out the other threads of this process. Creates `.quipu`.
-    pub(crate) fn acquire(threads: &'a Mutex<()>, root: Dir) -> io::Result<Self> {
-        let deadline = Instant::now() + TIMEOUT;
+    pub(crate) fn acquire(threads: &'a Mutex<()>, root: Dir, patience: Duration) -> io::Result<Self> {
+        let deadline = Instant::now() + patience;
         let open_own = || own_folder::open_or_create(&root).map_err(|error| explain_denied(error, &root, OWN_FOLDER));
         let Some(guard) = threads.try_lock_until(deadline) else { return Err(busy(&open_own()?)) };
         loop {

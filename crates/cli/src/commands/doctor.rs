@@ -8,7 +8,7 @@ use clap::Args;
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, VaultPath};
 use quipu_core::parse::{decode, link_sites};
-use quipu_core::ports::VaultFiles;
+use quipu_core::ports::{VaultError, VaultFiles};
 use quipu_store_embedded::MemoryOpenError;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -232,7 +232,8 @@ fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
     let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
     let read = |path: &VaultPath| match open.vault.read(path) {
         Ok(_) => None,
-        Err(quipu_core::ports::VaultError::Read { path, source }) => Some(Finding::new(path, source.to_string())),
+        Err(VaultError::Read { path, source }) => Some(Finding::new(path, source.to_string())),
+        Err(VaultError::Database { reason }) => Some(Finding::new(path.to_string(), reason)),
     };
     let left_out = listing.warnings.into_iter().map(|warning| Finding::new(warning.path, warning.message));
     Ok(Files {

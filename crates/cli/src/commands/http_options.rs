@@ -3,9 +3,13 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use quipu_server::http::HttpSettings;
+
+/// Seconds in which a load balancer notices that a server of a database stops.
+const DATABASE_DRAIN: u64 = 5;
 
 /// How the server is reached over HTTP, and by whom.
 #[derive(Debug, Args)]
@@ -35,6 +39,9 @@ pub(crate) struct HttpOptions {
     /// Allow this many requests a second for each token or address [default: 100, unlimited on loopback].
     #[arg(long, value_name = "NUMBER", requires = "http", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
+    /// Answer for this many seconds after a signal to stop, while /readyz returns 503 [default: 0, with --database 5].
+    #[arg(long, value_name = "SECONDS", requires = "http")]
+    drain: Option<u64>,
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     oauth: super::oauth_options::OAuthOptions,
@@ -71,8 +78,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 impl HttpOptions {
+    /// Whether the server listens.
+    pub(super) fn is_given(&self) -> bool {
+        self.http.is_some()
+    }
+
     /// The settings; `None` without --http.
-    pub(super) fn settings(&self) -> Option<HttpSettings> {
+    pub(super) fn settings(&self, serves_database: bool) -> Option<HttpSettings> {
         let ListenAddress { address, name } = self.http.clone()?;
         Some(HttpSettings {
             address,
@@ -82,6 +94,7 @@ impl HttpOptions {
             tls: self.tls_cert.clone().zip(self.tls_key.clone()),
             max_connections: self.max_connections,
             rate: self.rate,
+            drain: Duration::from_secs(self.drain.unwrap_or(if serves_database { DATABASE_DRAIN } else { 0 })),
             explorer: Arc::default(),
             #[cfg(feature = "oauth")]
             oauth: self.oauth.settings(),

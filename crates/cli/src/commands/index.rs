@@ -169,7 +169,8 @@ fn shared_while<T>(
     }
     // The files are indexed, and the work embeds passages, with every core.
     let options = EngineOptions { watches: false, background: false, trash_days: 0, first_pass: FirstPass::Done };
-    let share = |lock| Ok::<_, Failure>(TemporaryOwner::start(Engine::start(open.clone(), options)?, lock));
+    let share =
+        |lock| Ok::<_, Failure>(TemporaryOwner::start(Engine::start(open.clone(), options)?, open.vault.root(), lock));
     let shared = lock.map(share).transpose()?;
     let outcome = work();
     if let Some(owner) = shared {

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use anyhow::Context;
 use quipu_core::on_one_line;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
@@ -26,8 +27,10 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
             _ => "debug",
         }),
     };
+    // This part of the HTTP client logs every byte that it sends: keys and notes.
+    let bytes_sent = "ureq_proto::util=off".parse().context("cannot start the log")?;
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter.add_directive(bytes_sent))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && super::output::wants_colour())
         .with_target(verbose > 1)

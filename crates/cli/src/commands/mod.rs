@@ -8,8 +8,12 @@ mod audit;
 mod backup;
 mod call;
 mod completions;
+mod db;
+mod diff;
 mod doctor;
 mod export;
+mod graph;
+mod history;
 mod import;
 mod index;
 mod install;
@@ -18,6 +22,7 @@ mod open;
 mod picture;
 mod query;
 mod restore;
+mod revert;
 mod search;
 mod serve;
 mod stale;
@@ -28,14 +33,18 @@ mod undo;
 mod verify;
 mod watch;
 
+mod ask_tool;
 mod change;
 mod connected;
+mod database;
+mod database_token;
 mod http_options;
 mod logging;
 #[cfg(feature = "oauth")]
 mod oauth_options;
 mod open_vault;
 mod progress;
+mod serve_graph;
 mod served;
 mod snippet;
 
@@ -46,11 +55,11 @@ use std::sync::Arc;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use quipu_server::own_files::own_folder;
 use quipu_server::served_vault::VaultSource;
-use quipu_server::sharing::{self, CommandOutcome, CommandOutput, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
+use quipu_server::sharing::{self, CommandOutcome, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
 use serde::{Deserialize, Serialize};
 
 use open_vault::VaultLocation;
-use output::Output;
+use output::{Output, Printed};
 
 use crate::compose::OpenVault;
 use crate::failure::Failure;
@@ -115,6 +124,8 @@ enum Command {
     Export(export::Export),
     Install(install::Install),
     Token(token::TokenCommand),
+    Db(db::DbCommand),
+    Graph(graph::GraphCommand),
     Trust(trust::Trust),
     Completions(completions::Completions),
 }
@@ -130,6 +141,9 @@ enum IndexCommand {
     Query(query::Query),
     Call(call::Call),
     Stale(stale::Stale),
+    History(history::History),
+    Diff(diff::Diff),
+    Revert(revert::Revert),
     Restore(restore::Restore),
     Doctor(doctor::Doctor),
     Picture(picture::Picture),
@@ -144,6 +158,9 @@ impl IndexCommand {
             Self::Query(command) => command.run(shared, output),
             Self::Call(command) => command.run(shared, output),
             Self::Stale(command) => command.run(shared, output),
+            Self::History(command) => command.run(shared, output),
+            Self::Diff(command) => command.run(shared, output),
+            Self::Revert(command) => command.run(shared, output),
             Self::Restore(command) => command.run(shared, output),
             Self::Doctor(command) => command.run(shared, output),
             Self::Picture(command) => command.run(shared, output),
@@ -164,19 +181,26 @@ impl IndexCommand {
                 Ok(None)
             }
             Self::Picture(command) => command.resolve_output().map(|()| None),
-            Self::Search(_) | Self::Query(_) | Self::Restore(_) => Ok(None),
+            Self::Search(_)
+            | Self::Query(_)
+            | Self::History(_)
+            | Self::Diff(_)
+            | Self::Revert(_)
+            | Self::Restore(_) => Ok(None),
         }
     }
 
-    /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` may restore
-    /// what the first one replaced.
+    /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` or `revert`
+    /// may restore what the first one replaced.
     fn retry(&self) -> Retry {
         match self {
-            Self::Restore(_) => Retry::No,
+            Self::Restore(_) | Self::Revert(_) => Retry::No,
             Self::Index(_)
             | Self::Status(_)
             | Self::Search(_)
             | Self::Query(_)
+            | Self::History(_)
+            | Self::Diff(_)
             | Self::Call(_)
             | Self::Stale(_)
             | Self::Doctor(_)
@@ -192,6 +216,9 @@ impl IndexCommand {
             Self::Query(_) => "query",
             Self::Call(_) => "call",
             Self::Stale(_) => "stale",
+            Self::History(_) => "history",
+            Self::Diff(_) => "diff",
+            Self::Revert(_) => "revert",
             Self::Restore(_) => "restore",
             Self::Doctor(_) => "doctor",
             Self::Picture(_) => "picture",
@@ -207,7 +234,6 @@ impl IndexCommand {
             command: serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?,
             retry: self.retry(),
             wait: if matches!(self, Self::Status(_)) { WaitPolicy::Never } else { WaitPolicy::UntilFree },
-            style: output.style(),
         };
         if let Self::Index(_) = self {
             // The lock is in that folder: without one, other commands could not tell that the index is being made. If the
@@ -221,10 +247,15 @@ impl IndexCommand {
         let passed = progress::waiting(what, output, || sharing::run_in_owner(&location.root, request));
         let shared = Shared { vault: Some(location.root.clone()), ..shared };
         match (passed, self) {
-            (CommandOutcome::Output(CommandOutput { stdout, stderr, code }), _) => {
-                output.print_captured(&stdout, &stderr)?;
+            (CommandOutcome::Reply(reply), _) => {
+                let CommandReply { printed, code } = serde_json::from_value(reply).map_err(|error| {
+                    Failure::failed(format!("cannot read the reply of the server that has this vault open: {error}"))
+                        .hint("use the same version of quipu for all clients of this vault")
+                })?;
+                output.replay(&printed)?;
                 Ok(Outcome::Remote(code))
             }
+            (CommandOutcome::Failed(message), _) => Err(Failure::failed(message)),
             (CommandOutcome::Busy(holder), Self::Status(command)) => {
                 command.run_without_index(&location, &holder, output)
             }
@@ -241,6 +272,13 @@ impl IndexCommand {
             }
         }
     }
+}
+
+/// What a server returns for a command that it ran for another process.
+#[derive(Serialize, Deserialize)]
+struct CommandReply {
+    printed: Vec<Printed>,
+    code: u8,
 }
 
 /// The client name of the command line, in memory's log and for its context.
@@ -298,6 +336,8 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Export(command) => command.run(&shared, output),
         Command::Install(command) => command.run(&shared, output),
         Command::Token(command) => command.run(&shared, output),
+        Command::Db(command) => command.run(output),
+        Command::Graph(command) => command.run(output),
         Command::Trust(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }

@@ -8,10 +8,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use quipu_server::engine::{EngineOptions, FirstPass};
-use quipu_server::http::{self, HttpSettings};
+use quipu_server::http::{self, HttpSettings, Served};
 use quipu_server::sharing::{SharedVault, SharedVaultOptions};
 use quipu_server::tokens::Scope;
 use quipu_server::web::ExplorerSessions;
@@ -75,6 +76,7 @@ impl Open {
             tls: None,
             max_connections: MAX_CONNECTIONS,
             rate: None,
+            drain: Duration::ZERO,
             explorer,
             #[cfg(feature = "oauth")]
             oauth: None,
@@ -82,7 +84,7 @@ impl Open {
         output.aside(&Line::new().plain("opening ").bold(root.display().to_string()).dim("; Ctrl-C ends it"));
         let opens = !self.no_browser;
         let url = format!("http://{}/#k={secret}", settings.address);
-        let outcome = http::serve(vault.clone(), &root, &settings, move |_| {
+        let outcome = http::serve(Served::folder(vault.clone(), &root), &settings, move |_| {
             // A new output: this closure runs on a thread of the server.
             let mut output = Output::new();
             let printed = output.line(&Line::new().plain(url.clone())).and_then(|()| output.finish());

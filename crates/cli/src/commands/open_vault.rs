@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_core::index::{FileBatch, IndexError, IndexReport, Progress};
-use quipu_core::ports::MemoryStore;
-use quipu_server::own_files::own_folder;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{Image, MemoryStore, VaultFiles};
+use quipu_server::own_files::{self, own_folder};
 use quipu_server::served_vault::{ServedVault, VaultSource};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
 use quipu_vault::FolderVault;
@@ -44,9 +45,9 @@ impl VaultLocation {
         Ok(Self { root, config, served: shared.served.clone() })
     }
 
-    /// Fails if no command could use the embedding provider that the settings name.
+    /// Fails if no command could use a provider that the settings name.
     pub(super) fn check_provider(&self) -> Result<(), Failure> {
-        compose::check_provider(self.config.embedding.provider()).map_err(failure)
+        compose::check_providers(&self.config).map_err(failure)
     }
 
     /// Whether this runs inside the server that has the vault open.
@@ -104,6 +105,10 @@ impl VaultSource for VaultLocation {
 
     fn open(&self) -> anyhow::Result<Arc<dyn ServedVault>> {
         Ok(self.open(OpenMode::Create)?)
+    }
+
+    fn image(&self, note: &VaultPath, target: &str) -> anyhow::Result<Option<Image>> {
+        Ok(self.files()?.image(note, target)?)
     }
 }
 
@@ -256,7 +261,7 @@ impl OpenVault {
     /// Why the index is not kept on disk, unless that is expected.
     pub(super) fn why_not_kept(&self) -> Option<String> {
         let IndexLocation::Memory(why) = &self.index else { return None };
-        let folder = compose::index_folder(self.vault.root());
+        let folder = own_files::index_folder(self.vault.root());
         match why {
             InMemoryReason::InUse => Some(format!(
                 "{} is in use by another quipu process; this process keeps its index in memory",

@@ -4,44 +4,60 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quipu_server::sharing::TerminalStyle;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
 /// The output of a command.
 pub(crate) struct Output {
-    stdout: io::BufWriter<Box<dyn Write + Send + Sync>>,
-    stderr: Stderr,
-    colour_stdout: bool,
-    colour_stderr: bool,
+    to: Target,
 }
 
-enum Stderr {
-    Process,
-    /// For another process, which prints it.
-    Captured(Mutex<Vec<u8>>),
+enum Target {
+    /// The streams of this process.
+    Streams { stdout: io::BufWriter<io::Stdout>, colour_stdout: bool, colour_stderr: bool },
+    /// A list for the process that asked for the command, which prints it.
+    Record(Mutex<Vec<Printed>>),
 }
 
-/// The captured stdout of a command.
-#[derive(Clone, Default)]
-struct Captured(Arc<Mutex<Vec<u8>>>);
+/// One thing that a command printed.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Printed {
+    /// A line on stdout.
+    Line(Line),
+    /// Text on stdout, unchanged.
+    Text(String),
+    /// A line on stderr.
+    Aside(Line),
+}
 
-impl Write for Captured {
+impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(bytes)
+        match self {
+            Self::Streams { stdout, .. } => stdout.write(bytes),
+            Self::Record(printed) => {
+                let text =
+                    std::str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                printed.get_mut().push(Printed::Text(text.to_owned()));
+                Ok(bytes.len())
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Streams { stdout, .. } => stdout.flush(),
+            Self::Record(_) => Ok(()),
+        }
     }
 }
 
 /// The style of a piece of a line on a terminal. Elsewhere text is plain, so a style never carries meaning alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Style {
     Plain,
     Bold,
@@ -51,7 +67,7 @@ enum Style {
 }
 
 /// One line of styled pieces.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Line(Vec<(Style, String)>);
 
 impl Line {
@@ -84,7 +100,7 @@ impl Line {
         self
     }
 
-    fn render(&self, colour: bool) -> String {
+    pub(super) fn render(&self, colour: bool) -> String {
         let mut text = String::new();
         for (style, piece) in &self.0 {
             let code = match style {
@@ -108,55 +124,52 @@ impl Output {
     /// Prints to the streams of this process.
     pub(crate) fn new() -> Self {
         Self {
-            stdout: io::BufWriter::new(Box::new(io::stdout())),
-            stderr: Stderr::Process,
-            colour_stdout: io::stdout().is_terminal() && wants_colour(),
-            colour_stderr: io::stderr().is_terminal() && wants_colour(),
+            to: Target::Streams {
+                stdout: io::BufWriter::new(io::stdout()),
+                colour_stdout: io::stdout().is_terminal() && wants_colour(),
+                colour_stderr: io::stderr().is_terminal() && wants_colour(),
+            },
         }
     }
 
-    /// Runs a command for another process and returns what it printed to stdout and to stderr.
-    pub(crate) fn capture<T>(style: TerminalStyle, command: impl FnOnce(&mut Self) -> T) -> (T, String, String) {
-        let stdout = Captured::default();
-        let mut output = Self {
-            stdout: io::BufWriter::new(Box::new(stdout.clone())),
-            stderr: Stderr::Captured(Mutex::default()),
-            colour_stdout: style.colour_stdout,
-            colour_stderr: style.colour_stderr,
-        };
+    /// Runs a command for another process and returns what it printed.
+    pub(crate) fn record<T>(command: impl FnOnce(&mut Self) -> T) -> (T, Vec<Printed>) {
+        let mut output = Self { to: Target::Record(Mutex::default()) };
         let outcome = command(&mut output);
-        let Self { stdout: writer, stderr, .. } = output;
-        drop(writer);
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let stdout = std::mem::take(&mut *stdout.0.lock());
-        let stderr = match stderr {
-            Stderr::Process => Vec::new(),
-            Stderr::Captured(text) => text.into_inner(),
-        };
-        (outcome, text(stdout), text(stderr))
+        match output.to {
+            Target::Streams { .. } => (outcome, Vec::new()),
+            Target::Record(printed) => (outcome, printed.into_inner()),
+        }
     }
 
-    /// The style of this output, for the process that runs a command for this one.
-    pub(crate) fn style(&self) -> TerminalStyle {
-        TerminalStyle { colour_stdout: self.colour_stdout, colour_stderr: self.colour_stderr }
-    }
-
-    /// Prints what another process captured.
-    pub(crate) fn print_captured(&mut self, stdout: &str, stderr: &str) -> Result<(), Failure> {
-        let _ = io::stderr().lock().write_all(stderr.as_bytes());
-        self.write(stdout)
+    /// Prints what another process recorded.
+    pub(crate) fn replay(&mut self, printed: &[Printed]) -> Result<(), Failure> {
+        printed.iter().try_for_each(|printed| match printed {
+            Printed::Line(line) => self.line(line),
+            Printed::Text(text) => self.write(text),
+            Printed::Aside(line) => {
+                self.aside(line);
+                Ok(())
+            }
+        })
     }
 
     /// Whether stderr is a terminal, which can show a progress bar.
     pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self.stderr, Stderr::Process) && io::stderr().is_terminal()
+        matches!(self.to, Target::Streams { .. }) && io::stderr().is_terminal()
     }
 
     /// Prints a line of the result.
     pub(crate) fn line(&mut self, line: &Line) -> Result<(), Failure> {
-        let text = line.render(self.colour_stdout);
-        self.write(&text)?;
-        self.write("\n")
+        match &mut self.to {
+            Target::Streams { stdout, colour_stdout, .. } => {
+                writeln!(stdout, "{}", line.render(*colour_stdout)).map_err(|error| write_failure(&error))
+            }
+            Target::Record(printed) => {
+                printed.get_mut().push(Printed::Line(line.clone()));
+                Ok(())
+            }
+        }
     }
 
     /// Prints an empty line of the result.
@@ -174,26 +187,28 @@ impl Output {
 
     /// Prints bytes unchanged, such as a shell script.
     pub(crate) fn verbatim(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.stdout.write_all(bytes).map_err(|error| write_failure(&error))
+        self.to.write_all(bytes).map_err(|error| write_failure(&error))
     }
 
     /// A writer for a long JSON result. Control characters that a terminal would obey are escaped.
     pub(crate) fn writer(&mut self) -> impl Write + '_ {
-        JsonWriter(&mut self.stdout)
+        JsonWriter(&mut self.to)
     }
 
     /// Flushes stdout, which reports a full disk behind `>`.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        self.stdout.flush().map_err(|error| write_failure(&error))
+        self.to.flush().map_err(|error| write_failure(&error))
     }
 
     /// Prints a line on stderr.
     pub(crate) fn aside(&self, line: &Line) {
-        let line = line.render(self.colour_stderr);
-        let _ = match &self.stderr {
-            Stderr::Process => writeln!(io::stderr().lock(), "{line}"),
-            Stderr::Captured(text) => writeln!(text.lock(), "{line}"),
-        };
+        match &self.to {
+            // If stderr is closed, there is nowhere to say so.
+            Target::Streams { colour_stderr, .. } => {
+                let _ = writeln!(io::stderr().lock(), "{}", line.render(*colour_stderr));
+            }
+            Target::Record(printed) => printed.lock().push(Printed::Aside(line.clone())),
+        }
     }
 
     /// Prints a problem that did not stop the command, and what to do.
@@ -221,7 +236,7 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.stdout.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
+        self.to.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
     }
 }
 
@@ -301,6 +316,21 @@ mod tests {
         assert!(!line.chars().any(char::is_control));
         let coloured = Line::new().bold(title).plain(" x").render(true);
         assert!(coloured.starts_with("\x1b[1m␛]0;") && coloured.ends_with("tab\x1b[0m x"), "{coloured:?}");
+    }
+
+    #[test]
+    fn recorded_output_is_the_same_when_it_is_replayed() {
+        let print = |output: &mut Output| {
+            output.warning("odd \x1b[31m", Some("look"));
+            output.line(&Line::new().bold("a").dim("\u{202e}b")).unwrap();
+            output.json(&serde_json::json!({ "n": 1 })).unwrap();
+        };
+        let ((), recorded) = Output::record(print);
+        let sent = serde_json::to_string(&recorded).unwrap();
+        let received: Vec<Printed> = serde_json::from_str(&sent).unwrap();
+        let ((), replayed) = Output::record(|output| output.replay(&received).unwrap());
+        assert_eq!(replayed, recorded);
+        assert_eq!(recorded.len(), 5, "a warning, its hint, a line, JSON and its line end: {recorded:?}");
     }
 
     #[test]

@@ -11,17 +11,17 @@ use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
-use crate::picture;
+use crate::picture::{self, Png};
 
 /// Draw the graph of notes and memory, whole or around a note.
 ///
-/// html and svg are pictures in one file; dot, graphml and json are for other programs.
+/// html, svg and png are pictures in one file; dot, graphml and json are for other programs.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu picture -o graph.html                      the whole graph, to open in a browser
   quipu picture station/power.md --depth 1 --format svg -o power.svg
-  quipu picture --format dot | dot -Tpng -o graph.png
+  quipu picture --format png -o graph.png          an image, with the fonts of this machine
   quipu picture --format graphml -o graph.graphml  for Gephi, yEd or networkx")]
 pub(crate) struct Picture {
     /// Draw only what is around this note: its path or id.
@@ -42,6 +42,7 @@ pub(crate) struct Picture {
 enum Format {
     Html,
     Svg,
+    Png,
     Dot,
     Graphml,
     Json,
@@ -49,6 +50,10 @@ enum Format {
 
 impl Picture {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        if self.format == Format::Png && self.output.is_none() {
+            // The owner process sends what a command prints as text.
+            return Err(Failure::usage("cannot print a PNG file: it is not text".to_owned()).hint("give -o FILE"));
+        }
         let location = VaultLocation::find(None, shared)?;
         let ready = location.open_indexed(OpenMode::Existing, output)?;
         let failed = |error: quipu_tools::ToolError| Failure::failed(error.message);
@@ -66,18 +71,25 @@ impl Picture {
             title = found.title.clone();
             graph = around(&graph, found.path.as_str(), self.depth);
         }
-        let text = match self.format {
-            Format::Html => picture::html(&graph, &title),
-            Format::Svg => picture::svg(&graph, &title),
-            Format::Dot => picture::dot(&graph),
-            Format::Graphml => picture::graphml(&graph),
-            Format::Json => picture::json(&graph)?,
+        let bytes = match self.format {
+            Format::Html => picture::html(&graph, &title).into_bytes(),
+            Format::Svg => picture::svg(&graph, &title).into_bytes(),
+            Format::Png => {
+                let Png { bytes, has_fonts } = picture::png(&graph, &title)?;
+                if !has_fonts {
+                    output.aside(&Line::new().plain("labels are left out: this machine has no font"));
+                }
+                bytes
+            }
+            Format::Dot => picture::dot(&graph).into_bytes(),
+            Format::Graphml => picture::graphml(&graph).into_bytes(),
+            Format::Json => picture::json(&graph)?.into_bytes(),
         };
         let Some(file) = &self.output else {
-            output.verbatim(text.as_bytes())?;
+            output.verbatim(&bytes)?;
             return Ok(Outcome::Fine);
         };
-        write(file, &text)?;
+        write(file, &bytes)?;
         let drawn = format!("{} nodes and {} links in {}", graph.len(), graph.edges.len() / 3, file.display());
         output.aside(&Line::new().plain(drawn));
         Ok(Outcome::Fine)
@@ -101,6 +113,6 @@ fn around(graph: &WholeGraph, path: &str, depth: u8) -> WholeGraph {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file that the user named, which is no note")]
-fn write(file: &std::path::Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text).map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))
+fn write(file: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(file, bytes).map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))
 }

@@ -1,12 +1,12 @@
 //! `quipu query`: notes by their metadata, as the tool `query_nodes` finds them.
 
 use clap::Args;
-use quipu_core::Session;
 use quipu_core::query::{Field, Operator};
-use quipu_tools::{Registry, Reply, Toolset};
+use quipu_tools::Toolset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::ask_tool::ask;
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared};
@@ -73,7 +73,8 @@ impl Query {
         let arguments = self.arguments()?;
         let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
         let registry = ready.open.registry(Some(&[Toolset::Work]));
-        let answer = ask(&registry, arguments, output)?;
+        let answer = ask(&registry, ("query_nodes", "query"), arguments, output)
+            .map_err(|error| error.hint("`quipu query --help` lists fields and operators"))?;
         let found = answer.get("nodes").or_else(|| answer.get("groups")).and_then(Value::as_array);
         let is_empty = found.is_none_or(Vec::is_empty);
         if self.json {
@@ -106,24 +107,6 @@ impl Query {
             arguments["group_by"] = field(name).into();
         }
         Ok(arguments)
-    }
-}
-
-fn ask(registry: &Registry, arguments: Value, output: &Output) -> Result<Value, Failure> {
-    let tool = registry.find("query_nodes").map_err(|_| Failure::failed("the tool query_nodes is not available"))?;
-    let response = registry.call(tool, arguments, &Session::named(super::CLIENT), None);
-    for warning in &response.warnings {
-        output.warning(warning, None);
-    }
-    match response.reply {
-        Reply::Answer(answer) => Ok(answer),
-        Reply::Failure(text) => {
-            let error: Option<Value> = serde_json::from_str(&text).ok();
-            let message = error.as_ref().and_then(|error| error.pointer("/error/message")).and_then(Value::as_str);
-            Err(Failure::usage(format!("cannot query: {}", message.unwrap_or(&text)))
-                .hint("`quipu query --help` lists fields and operators"))
-        }
-        Reply::Protocol { message, .. } => Err(Failure::failed(message)),
     }
 }
 

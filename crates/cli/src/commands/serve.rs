@@ -10,17 +10,19 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quipu_server::engine::{EngineOptions, FirstPass};
-use quipu_server::http::HttpSettings;
+use quipu_server::http::{HttpSettings, Served};
 use quipu_server::service::VaultService;
 use quipu_server::sharing::{SharedVault, SharedVaultOptions};
 use quipu_server::stdio;
+use quipu_server::team::TeamOptions;
 use quipu_tools::{RegistryOptions, Toolset};
 use serde_json::json;
 
 use super::http_options::HttpOptions;
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome, Shared, serve_graph};
+use crate::config::{Config, DATABASE_VARIABLE};
 use crate::install::CLIENTS;
 
 /// Serve the vault to agents over MCP, on standard input and output or over HTTP.
@@ -34,6 +36,8 @@ Examples:
   quipu serve ~/notes --http 127.0.0.1:7777    serve at http://127.0.0.1:7777/mcp
   quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
                                                serve other machines, whose clients need tokens
+  quipu serve --http 0.0.0.0:7777 --database postgresql://quipu@db.example.org/quipu
+                                               serve a graph of a database, beside other servers
   quipu serve ~/notes --read-only              offer no tool that changes anything
   quipu serve ~/notes --toolsets notes         offer one toolset only")]
 pub(crate) struct Serve {
@@ -51,6 +55,20 @@ pub(crate) struct Serve {
     read_only: bool,
     #[command(flatten)]
     http: HttpOptions,
+    #[command(flatten)]
+    database: DatabaseOptions,
+}
+
+/// Notes and memory in a database instead of a folder.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "For a team")]
+struct DatabaseOptions {
+    /// Serve the graphs of this PostgreSQL database, beside other servers of it [env: QUIPU_DATABASE_URL].
+    #[arg(long, value_name = "URL", requires = "http", conflicts_with = "folder")]
+    database: Option<String>,
+    /// Serve only this graph, at /mcp [default: all, each at /g/NAME/mcp; /mcp is the token's graph or the only one].
+    #[arg(long, value_name = "NAME", requires = "http")]
+    graph: Option<String>,
 }
 
 fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
@@ -60,12 +78,37 @@ fn toolset_parser() -> impl TypedValueParser<Value = Toolset> {
 
 impl Serve {
     pub(super) fn is_over_http(&self) -> bool {
-        self.http.settings().is_some()
+        self.http.is_given()
+    }
+
+    /// The database to serve. The variable counts where no folder is named.
+    fn database_url(&self, shared: &Shared) -> Option<String> {
+        let variable = || std::env::var(DATABASE_VARIABLE).ok().filter(|url| !url.is_empty());
+        let names_folder = self.folder.is_some() || shared.vault.is_some();
+        self.database.database.clone().or_else(|| if names_folder { None } else { variable() })
+    }
+
+    fn serve_graph(self, url: &str, settings: &HttpSettings) -> Result<Outcome, Failure> {
+        let config = Config::of_environment().map_err(|error| Failure::usage(error.to_string()).hint(error.hint))?;
+        let toolsets = self.toolsets.or_else(|| config.toolsets.clone());
+        let options = TeamOptions {
+            background: true,
+            trash_days: if self.read_only { 0 } else { config.trash_days },
+            offer: RegistryOptions {
+                toolsets: toolsets.unwrap_or_else(|| Toolset::ALL.to_vec()),
+                read_only: self.read_only,
+            },
+        };
+        serve_graph::serve(url, self.database.graph.as_deref(), config, options, settings)
     }
 
     pub(super) fn run(self, shared: &Shared, output: &Output) -> Result<Outcome, Failure> {
+        let database = self.database_url(shared).filter(|_| self.http.is_given());
+        let http = self.http.settings(database.is_some());
+        if let (Some(url), Some(settings)) = (database, &http) {
+            return self.serve_graph(&url, settings);
+        }
         let location = VaultLocation::find(self.folder.as_deref(), shared)?;
-        let http = self.http.settings();
         let on_terminal = match http {
             None => std::io::stdin().is_terminal(),
             Some(_) => std::io::stderr().is_terminal(),
@@ -98,7 +141,7 @@ impl Serve {
         }
         let outcome = match http {
             None => stdio::serve(vault.clone()),
-            Some(settings) => quipu_server::http::serve(vault.clone(), &root, &settings, |_| {}),
+            Some(settings) => quipu_server::http::serve(Served::folder(vault.clone(), &root), &settings, |_| {}),
         };
         vault.close();
         outcome?;
@@ -162,12 +205,17 @@ pub(super) fn shell_quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quipu_server::sharing::TerminalStyle;
+    use crate::commands::output::Printed;
 
     #[test]
     fn the_greeting_names_the_command_that_connects_a_client() {
         let greeting = |http: Option<&HttpSettings>| {
-            Output::capture(TerminalStyle::default(), |output| greet(Path::new("/my notes"), 42, None, http, output)).2
+            let ((), printed) = Output::record(|output| greet(Path::new("/my notes"), 42, None, http, output));
+            let line = |printed: Printed| match printed {
+                Printed::Aside(line) => format!("{}\n", line.render(false)),
+                other => panic!("{other:?}"),
+            };
+            printed.into_iter().map(line).collect::<String>()
         };
         let said = greeting(None);
         assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");

@@ -10,18 +10,17 @@ use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::served_vault::ServedVault;
 use quipu_server::service::IndexProgress;
-use quipu_server::sharing::{CommandOutput, TerminalStyle};
 use quipu_tools::Registry;
 use quipu_vault::{WatchEvent, WatchOptions, watch};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::output::Output;
-use super::{Failure, IndexCommand, Shared, exit_code};
+use super::{CommandReply, Failure, IndexCommand, Shared, exit_code};
 use crate::compose::{InMemoryReason, IndexLocation, OpenVault};
 
 impl ServedVault for OpenVault {
-    fn root(&self) -> &Path {
-        self.vault.root()
+    fn root(&self) -> Option<&Path> {
+        Some(self.vault.root())
     }
 
     fn knowledge(&self) -> &Arc<Knowledge> {
@@ -38,7 +37,7 @@ impl ServedVault for OpenVault {
 
     fn read(&self, first_pass: FirstPass) -> Result<(), IndexError> {
         match first_pass {
-            FirstPass::Done => Ok(()),
+            FirstPass::Done | FirstPass::Followed => Ok(()),
             FirstPass::ReportToTerminal => self.index_for_terminal(),
             FirstPass::ReportToLog => self.index_for_client(),
         }
@@ -75,15 +74,15 @@ impl ServedVault for OpenVault {
         self.settle_memory();
     }
 
-    fn run_command(self: Arc<Self>, engine: &Engine, command: Value, style: TerminalStyle) -> CommandOutput {
-        run_for_peer(&self, engine, command, style)
+    fn run_command(self: Arc<Self>, engine: &Engine, command: Value) -> Value {
+        json!(run_for_peer(&self, engine, command))
     }
 }
 
 /// Runs a command for another process, over the vault that this process has open.
-fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value, style: TerminalStyle) -> CommandOutput {
+fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value) -> CommandReply {
     let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
-    let (code, stdout, stderr) = Output::capture(style, |output| {
+    let (code, printed) = Output::record(|output| {
         let outcome = match serde_json::from_value::<IndexCommand>(command) {
             // `status` never waits.
             Ok(IndexCommand::Status(command)) if !engine.progress().is_over => {
@@ -107,5 +106,5 @@ fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value, style: T
         };
         exit_code(outcome, output)
     });
-    CommandOutput { stdout, stderr, code }
+    CommandReply { printed, code }
 }

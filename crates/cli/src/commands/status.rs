@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
 use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
+use quipu_server::own_files;
 use quipu_server::sharing::{OwnerInfo, OwnerMode};
 use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, change};
-use crate::compose::{self, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
+use crate::compose::{InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
 
 /// Show counts of the vault and its memory, and the state of the index.
 ///
@@ -118,7 +119,7 @@ impl Status {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let location = VaultLocation::find(self.folder.as_deref(), shared)?;
         // Before the update, which writes to these files.
-        let files = files_below(&compose::index_folder(&location.root));
+        let files = files_below(&own_files::index_folder(&location.root));
         let is_served = location.is_served();
         let open = location.open(OpenMode::Existing)?;
         if !is_served && open.index == IndexLocation::Memory(InMemoryReason::InUse) {
@@ -192,7 +193,7 @@ impl Status {
         busy: String,
         output: &mut Output,
     ) -> Result<Outcome, Failure> {
-        let folder = compose::index_folder(vault.root());
+        let folder = own_files::index_folder(vault.root());
         let files = files_below(&folder);
         let answer = Answer {
             vault: vault.root().display().to_string(),

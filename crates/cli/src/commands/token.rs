@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome, Shared, database, database_token};
 
 /// Create, list and revoke the tokens of clients over HTTP.
 ///
@@ -27,20 +27,26 @@ Examples:
   quipu token new --name ci --scope read --expires 30d     create a token for reading, for a month
   quipu token list
   quipu token revoke laptop
+  quipu token new --name ci --graph team                   create a token for a graph of QUIPU_DATABASE_URL
+  quipu token list --database postgresql://quipu_admin@db/quipu
 
 A client sends the token with each request: Authorization: Bearer quipu_…
 
 JSON fields:
   {id, name, scope, created, expires, expired}; `new` adds token; `list` prints a list and adds changed: true
-  for a token that servers reject because its line was edited or signed with another key"
+  for a token that servers reject because its line was edited or signed with another key;
+  tokens of a database have graphs"
 )]
 pub(crate) struct TokenCommand {
     #[command(subcommand)]
     verb: Verb,
+    /// Use the tokens of this PostgreSQL database, instead of those of a folder.
+    #[arg(long, value_name = "URL", global = true)]
+    database: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub(super) enum Verb {
     /// Create a token and show it once.
     New {
         /// Name the token, here and in memory's log.
@@ -52,6 +58,9 @@ enum Verb {
         /// Expire after 90s, 12h, 90d, 4w, or never.
         #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
         expires: Lifetime,
+        /// Allow this graph of the database; repeat it for several. Without --database, that of QUIPU_DATABASE_URL.
+        #[arg(long = "graph", value_name = "NAME")]
+        graphs: Vec<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -78,7 +87,7 @@ const CHANGED: &str = ", rejected: its line in .quipu/tokens.toml was edited or 
 
 /// How long a token is valid; `None` for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lifetime(Option<SignedDuration>);
+pub(super) struct Lifetime(pub(super) Option<SignedDuration>);
 
 fn scope_parser() -> impl TypedValueParser<Value = Scope> {
     PossibleValuesParser::new(Scope::ALL.map(Scope::name))
@@ -104,7 +113,15 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
 }
 
 impl TokenCommand {
+    /// Those of a folder, unless a database or a graph is named.
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
+        let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
+        let names_graphs = matches!(&self.verb, Verb::New { graphs, .. } if !graphs.is_empty());
+        if self.database.is_some() || names_graphs {
+            let database = database::open(self.database.as_deref())?;
+            return database_token::run(&database, self.verb, now, output);
+        }
         let location = VaultLocation::find(None, shared)?;
         if matches!(self.verb, Verb::New { .. }) && location.own_folder()?.is_none() {
             let folder = own_folder(&location.root);
@@ -115,15 +132,9 @@ impl TokenCommand {
             .hint("make it a folder that you can write; links are not followed"));
         }
         let file = TokenFile::of(&location.root);
-        let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
-        let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
         match self.verb {
-            Verb::New { name, scope, expires, json } => {
-                if name.trim().is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
-                    return Err(Failure::usage(
-                        "cannot use this name: a token's name has 1 to 64 characters and no control characters",
-                    ));
-                }
+            Verb::New { name, scope, expires, json, .. } => {
+                check_name(&name)?;
                 let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
                 let (text, token) = file.add(&name, scope, now, expires)?;
                 if json {
@@ -166,6 +177,14 @@ impl TokenCommand {
         }
         Ok(Outcome::Fine)
     }
+}
+
+pub(super) fn check_name(name: &str) -> Result<(), Failure> {
+    if name.trim().is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+        let message = "cannot use this name: a token's name has 1 to 64 characters and no control characters";
+        return Err(Failure::usage(message));
+    }
+    Ok(())
 }
 
 fn line(token: &Token, now: Timestamp) -> Line {

@@ -1,5 +1,6 @@
 //! Reads the settings file: TOML, with known keys and values of the right type.
 
+use quipu_embed::Purpose;
 use quipu_tools::nearest;
 use toml::de::{DeTable, DeValue};
 
@@ -46,15 +47,7 @@ impl Config {
                     hint: format!("remove it; the keys are {}", listed(names())),
                 });
             }
-            if let Some(word) = name.strip_prefix("embedding.")
-                && ["key", "token", "secret"].iter().any(|secret| word.to_lowercase().contains(secret))
-            {
-                return Err(ConfigError {
-                    place: place.to_string(),
-                    message: format!("cannot read `{name}` from a file, which is easily copied or committed"),
-                    hint: "remove it, and set QUIPU_EMBEDDING_KEY in the environment".to_owned(),
-                });
-            }
+            reject_secret(&name, &place)?;
             let Some(known) = KEYS.iter().find(|known| known.name == name) else {
                 let below = format!("{name}.");
                 match value.get_ref() {
@@ -70,6 +63,22 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Rejects a key of a provider, which must not be in a file.
+fn reject_secret(name: &str, place: &SettingSource) -> Result<(), ConfigError> {
+    let is_secret = |word: &str| ["key", "token", "secret"].iter().any(|secret| word.to_lowercase().contains(secret));
+    for purpose in [Purpose::Embedding, Purpose::Llm] {
+        let word = name.strip_prefix(&purpose.to_string()).and_then(|rest| rest.strip_prefix('.'));
+        if word.is_some_and(is_secret) {
+            return Err(ConfigError {
+                place: place.to_string(),
+                message: format!("cannot read `{name}` from a file, which is easily copied or committed"),
+                hint: format!("remove it, and set {} in the environment", purpose.key_variable()),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Names the nearest key, or for a table the nearest table.

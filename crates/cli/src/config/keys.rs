@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quipu_core::memory::DuplicateRule;
 use quipu_core::parse::{TitleRule, TitleSource};
+use quipu_embed::ChatKind;
 use quipu_tools::Toolset;
 
 use super::error::{ConfigError, SettingSource, invalid, unknown};
@@ -51,7 +52,7 @@ impl Word {
 }
 
 /// All keys.
-pub(super) const KEYS: [Key; 12] = [
+pub(super) const KEYS: [Key; 15] = [
     Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
     Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
     Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
@@ -66,6 +67,9 @@ pub(super) const KEYS: [Key; 12] = [
     },
     Key { name: "embedding.model", variable: "QUIPU_EMBEDDING_MODEL", form: Form::Text, set: set_embedding_model },
     Key { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
+    Key { name: "llm.provider", variable: "QUIPU_LLM_PROVIDER", form: Form::Text, set: set_llm_provider },
+    Key { name: "llm.model", variable: "QUIPU_LLM_MODEL", form: Form::Text, set: set_llm_model },
+    Key { name: "llm.url", variable: "QUIPU_LLM_URL", form: Form::Text, set: set_llm_url },
     Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
     Key {
         name: "memory.duplicate_distance",
@@ -152,6 +156,31 @@ fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), Config
 fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
     config.embedding.url = words.first().map(|word| word.text.clone());
     config.embedding.url_is_users = words.iter().all(Word::is_users);
+    Ok(())
+}
+
+fn set_llm_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    const PROVIDERS: [(&str, Option<ChatKind>); 4] = [
+        ("ollama", Some(ChatKind::Ollama)),
+        ("openai", Some(ChatKind::OpenAi)),
+        ("anthropic", Some(ChatKind::Anthropic)),
+        ("none", None),
+    ];
+    for provider in chosen(words, "language model provider", &PROVIDERS)? {
+        config.llm.provider = provider;
+    }
+    config.llm.provider_is_users = words.iter().all(Word::is_users);
+    Ok(())
+}
+
+fn set_llm_model(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.llm.model = words.first().map(|word| word.text.clone());
+    Ok(())
+}
+
+fn set_llm_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+    config.llm.url = words.first().map(|word| word.text.clone());
+    config.llm.url_is_users = words.iter().all(Word::is_users);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use quipu_core::Knowledge;
 use quipu_core::memory::{DuplicateRule, EntityTypes};
 use quipu_core::parse::TitleRule;
-use quipu_embed::Provider;
+use quipu_embed::{ChatKind, ChatProvider, Provider};
 use quipu_server::own_files;
 use quipu_tools::Toolset;
 
@@ -26,8 +26,12 @@ pub(crate) use error::{ConfigError, SettingSource};
 /// The path of the file in the vault.
 pub(crate) const FILE: &str = ".quipu/config.toml";
 
-/// Variables without a key in the file: the vault, the log level, and a secret that must not be in a file.
-const OTHER_VARIABLES: [&str; 3] = ["QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY"];
+/// The address of a team's database. Not a key of the file, which may have come with the vault.
+pub(crate) const DATABASE_VARIABLE: &str = "QUIPU_DATABASE_URL";
+
+/// Variables without a key in the file: the vault, the database, the log level, and secrets that must not be in a file.
+const OTHER_VARIABLES: [&str; 5] =
+    ["QUIPU_VAULT", DATABASE_VARIABLE, "QUIPU_LOG", "QUIPU_EMBEDDING_KEY", "QUIPU_LLM_KEY"];
 
 /// Variables of Quipu's development, which may be set when a test starts the program.
 const OF_DEVELOPMENT: [&str; 3] = ["QUIPU_DATA", "QUIPU_POSTGRES", "QUIPU_WRITE_DOCS"];
@@ -57,6 +61,7 @@ pub(crate) struct Config {
     /// Whether search uses meaning alone.
     pub(crate) by_meaning_alone: bool,
     pub(crate) embedding: Embedding,
+    pub(crate) llm: Llm,
 }
 
 impl Default for Config {
@@ -70,16 +75,17 @@ impl Default for Config {
             stale_after: Knowledge::STALE_AFTER,
             by_meaning_alone: false,
             embedding: Embedding::default(),
+            llm: Llm::default(),
             duplicates: DuplicateRule::default(),
             memory_types: EntityTypes::default(),
         }
     }
 }
 
-/// The embedding provider as written; omitted fields have defaults.
+/// A provider as written; omitted fields have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Embedding {
-    provider: ProviderName,
+pub(crate) struct ProviderSettings<Name> {
+    provider: Name,
     model: Option<String>,
     url: Option<String>,
     /// Whether the environment sets them: the file may have come with the vault, the environment is the user's.
@@ -87,8 +93,14 @@ pub(crate) struct Embedding {
     url_is_users: bool,
 }
 
+/// The embedding provider.
+pub(crate) type Embedding = ProviderSettings<ProviderName>;
+
+/// The language model; `None` for none.
+pub(crate) type Llm = ProviderSettings<Option<ChatKind>>;
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum ProviderName {
+pub(crate) enum ProviderName {
     #[default]
     Builtin,
     Ollama,
@@ -96,12 +108,23 @@ enum ProviderName {
     None,
 }
 
-impl Embedding {
+impl<Name> ProviderSettings<Name> {
     /// Whether the user chose where texts are sent.
     pub(crate) fn is_named_by_user(&self) -> bool {
         if self.url.is_some() { self.url_is_users } else { self.provider_is_users }
     }
+}
 
+impl Llm {
+    /// The language model with its default address filled in. There is no default model: names of models come and go.
+    pub(crate) fn provider(&self) -> Option<ChatProvider> {
+        let kind = self.provider?;
+        let url = self.url.clone().unwrap_or_else(|| kind.default_url().to_owned());
+        Some(ChatProvider { kind, url, model: self.model.clone().unwrap_or_default() })
+    }
+}
+
+impl Embedding {
     /// The provider with defaults filled in.
     pub(crate) fn provider(&self) -> Provider {
         let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
@@ -144,8 +167,17 @@ impl Config {
                 return Err(ConfigError { place: FILE.into(), message: error.to_string(), hint: hint.to_owned() });
             }
         };
+        Self::with_environment(&text)
+    }
+
+    /// The settings of notes that are not in a folder.
+    pub(crate) fn of_environment() -> Result<Self, ConfigError> {
+        Self::with_environment("")
+    }
+
+    fn with_environment(text: &str) -> Result<Self, ConfigError> {
         reject_unknown(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
-        Self::read(&text, |name| std::env::var(name).ok())
+        Self::read(text, |name| std::env::var(name).ok())
     }
 
     /// Reads the settings from a file's text and the environment.

@@ -89,7 +89,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
     for (text, expected) in [
         (
             "\n\nexclud = []\n",
-            "unknown key `exclud`\nhint: did you mean `exclude`? The keys are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
+            "unknown key `exclud`\nhint: did you mean `exclude`? The keys are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `llm.provider`, `llm.model`, `llm.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
         ),
         (
             "exclude = []\n\ntoolsets = [\n  \"note\",\n]\n",
@@ -97,7 +97,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
         ),
         (
             "[http]\nport = 1\n",
-            "`http` is not supported by this version\nhint: remove it; the keys are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
+            "`http` is not supported by this version\nhint: remove it; the keys are `title_from`, `include`, `exclude`, `toolsets`, `staleness.days`, `search.mode`, `embedding.provider`, `embedding.model`, `embedding.url`, `llm.provider`, `llm.model`, `llm.url`, `trash_days`, `memory.duplicate_distance`, `memory.types`",
         ),
         ("toolsets = []\n", "`toolsets` is empty\nhint: give at least one value, or remove it to use the default"),
         ("title_from = []\n", "`title_from` is empty\nhint: give at least one value, or remove it to use the default"),
@@ -117,8 +117,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
 #[test]
 fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
     let refused = |names: &[&str]| super::reject_unknown(names.iter().map(|name| (*name).to_owned()));
-    refused(&["PATH", "QUIPU", "QUIPU_VAULT", "QUIPU_LOG", "QUIPU_EMBEDDING_KEY", "QUIPU_EXCLUDE", "QUIPU_TEST_X"])
-        .unwrap();
+    refused(&["PATH", "QUIPU", "QUIPU_VAULT", "QUIPU_LOG", "QUIPU_LLM_KEY", "QUIPU_EXCLUDE", "QUIPU_TEST_X"]).unwrap();
     let error = refused(&["QUIPU_EXCLUD", "QUIPU_ZZZ"]).unwrap_err();
     assert_eq!(error.to_string(), "the environment: unknown variable `QUIPU_EXCLUD`");
     assert!(
@@ -126,4 +125,32 @@ fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
         "{}",
         error.hint
     );
+}
+
+#[test]
+fn a_language_model_has_a_table_of_its_own() {
+    assert_eq!(read("", &[]).unwrap().llm.provider(), None);
+    let text = "[llm]\nprovider = \"anthropic\"\nmodel = \"m\"\n";
+    let provider = read(text, &[]).unwrap().llm.provider().unwrap();
+    assert_eq!((provider.url.as_str(), provider.model.as_str()), ("https://api.anthropic.com", "m"));
+    assert!(!read(text, &[]).unwrap().llm.is_named_by_user());
+    assert!(read(text, &[("QUIPU_LLM_PROVIDER", "ollama")]).unwrap().llm.is_named_by_user());
+    assert_eq!(read(text, &[("QUIPU_LLM_PROVIDER", "none")]).unwrap().llm.provider(), None);
+    for (text, expected) in [
+        (
+            "[llm]\nprovider = \"antropic\"",
+            "line 2: unknown language model provider `antropic`\nhint: did you mean `anthropic`?",
+        ),
+        ("[llm]\nmodle = \"m\"", "line 2: unknown key `llm.modle`\nhint: did you mean `llm.model`?"),
+        ("[lllm]\nmodel = \"m\"", "line 1: unknown key `lllm`\nhint: did you mean `[llm]`?"),
+        ("[llm]\nurl = 1", "line 2: `llm.url` must be a string"),
+        (
+            "[llm]\napi_key = \"x\"",
+            "line 2: cannot read `llm.api_key` from a file, which is easily copied or committed\nhint: remove it, and set \
+             QUIPU_LLM_KEY in the environment",
+        ),
+    ] {
+        let error = read(text, &[]).unwrap_err();
+        assert!(error.starts_with(&format!(".quipu/config.toml, {expected}")), "{text:?} gave {error:?}");
+    }
 }

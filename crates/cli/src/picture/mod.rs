@@ -1,9 +1,11 @@
-//! The graph as text: pictures for people, and formats that other programs read.
+//! The graph as a file: pictures for people, and formats that other programs read.
 
 mod exchange;
+mod png;
 mod svg;
 
 pub(crate) use exchange::{dot, graphml, json};
+pub(crate) use png::{Png, png};
 pub(crate) use svg::{html, svg};
 
 use quipu_tools::WholeGraph;

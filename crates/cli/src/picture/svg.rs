@@ -14,6 +14,9 @@ const OTHER: &str = "#8e939c";
 /// Around the nodes, for labels.
 const MARGIN: f32 = 60.0;
 
+/// Up to this many nodes there is room to keep labels off the nodes.
+const OPEN: usize = 150;
+
 /// Labels in a picture; more would cover it.
 const LABELS: usize = 150;
 
@@ -90,21 +93,41 @@ fn drawn(graph: &WholeGraph) -> (String, [f32; 4]) {
 fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radii: &[f32]) {
     let mut order: Vec<usize> = (0..graph.len()).collect();
     order.sort_by(|a, b| radii[*b].total_cmp(&radii[*a]).then(a.cmp(b)));
-    let mut taken: Vec<[f32; 4]> = Vec::new();
+    // In an open picture no label stands on a node; in a crowded one there is no other place.
+    let nodes = if graph.len() <= OPEN { 0..graph.len() } else { 0..0 };
+    let around = |node: usize| {
+        let (Point { x, y }, r) = (positions[node], radii[node]);
+        [x - r, -y - r, x + r, -y + r]
+    };
+    let mut taken: Vec<[f32; 4]> = nodes.map(around).collect();
+    let most = taken.len() + LABELS;
+    let [left, _, picture_width, _] = frame(positions);
     text.push_str("<g fill=\"#1c1d1f\" stroke=\"#fcfcfb\" stroke-width=\"3\" paint-order=\"stroke\">\n");
     for node in order {
-        if taken.len() == LABELS {
+        if taken.len() == most {
             break;
         }
         let shown: String = name(graph, node).chars().take(40).collect();
-        let (x, y) = (positions[node].x + radii[node] + 3.0, -positions[node].y);
         let width = shown.chars().map(|c| if c.is_ascii() { 6.2 } else { 11.0 }).sum::<f32>();
-        let own = [x, y - 7.0, x + width, y + 7.0];
-        let overlaps =
-            |other: &[f32; 4]| own[0] < other[2] && own[2] > other[0] && own[1] < other[3] && own[3] > other[1];
-        if !taken.iter().any(overlaps) {
+        let (x, y, r) = (positions[node].x, -positions[node].y, radii[node]);
+        // Beside it; else below, above, or at the other side.
+        let places = [
+            (x + r + 3.0, y),
+            (x - width / 2.0, y + r + 9.0),
+            (x - width / 2.0, y - r - 9.0),
+            (x - r - 3.0 - width, y),
+        ];
+        let free = places.into_iter().find(|(x, y)| {
+            let own = [*x, y - 7.0, x + width, y + 7.0];
+            let is_inside = own[0] >= left && own[2] <= left + picture_width;
+            is_inside
+                && !taken
+                    .iter()
+                    .any(|other| own[0] < other[2] && own[2] > other[0] && own[1] < other[3] && own[3] > other[1])
+        });
+        if let Some((x, y)) = free {
             let _ = writeln!(text, "<text x=\"{x:.0}\" y=\"{:.0}\">{}</text>", y + 4.0, xml(&shown));
-            taken.push(own);
+            taken.push([x, y - 7.0, x + width, y + 7.0]);
         }
     }
     text.push_str("</g>\n");

@@ -1,6 +1,6 @@
 //! Pictures hold every node and edge, and names cannot break out of their place.
 
-use quipu_tools::{EntityColumns, NoteColumns, WholeGraph};
+use quipu_tools::{EntityColumns, FreshnessColumns, NoteColumns, WholeGraph};
 
 use super::*;
 
@@ -26,6 +26,7 @@ fn graph() -> WholeGraph {
             observations: vec![1],
             modified: vec![0],
         },
+        freshness: FreshnessColumns::default(),
         edges: vec![0, 1, 0, 2, 0, 1],
     }
 }
@@ -39,6 +40,19 @@ fn svg_and_html_draw_every_node_and_run_no_foreign_script() {
     let page = html(&graph(), "T<i>");
     assert_eq!(page.matches("<script>").count(), 1, "our own");
     assert!(!page.contains('\u{1}'));
+}
+
+#[test]
+fn png_has_the_colours_of_the_nodes() {
+    let Png { bytes, has_fonts } = png(&graph(), "T").unwrap();
+    let pixmap = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
+    assert!(pixmap.width() >= 200 && pixmap.height() >= 200, "{} x {}", pixmap.width(), pixmap.height());
+    let has =
+        |colour: [u8; 3]| pixmap.pixels().iter().any(|pixel| [pixel.red(), pixel.green(), pixel.blue()] == colour);
+    assert!(has([0xfc, 0xfc, 0xfb]), "the background");
+    assert!(has([0x2b, 0x6c, 0xc4]), "a node of the largest community");
+    let is_dark = |pixel: &resvg::tiny_skia::PremultipliedColorU8| pixel.red() < 0x60 && pixel.blue() < 0x60;
+    assert_eq!(pixmap.pixels().iter().any(is_dark), has_fonts, "labels, where there are fonts");
 }
 
 #[test]

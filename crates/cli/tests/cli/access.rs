@@ -143,12 +143,10 @@ fn a_provider_that_the_user_names_needs_no_trust() {
     assert!(!warned(ollama, &[("QUIPU_EMBEDDING_URL", "http://127.0.0.1:1")]));
 }
 
-#[test]
-fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_trust() {
-    let vault = Sandbox::of("//- a.md\nthe secret\n");
+/// A port that counts connections and closes each; with its address.
+fn listener() -> (Arc<AtomicUsize>, String) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"ollama\"\nurl = \"{url}\"\n"));
     let connections = Arc::<AtomicUsize>::default();
     let counted = connections.clone();
     std::thread::spawn(move || {
@@ -156,6 +154,14 @@ fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_
             counted.fetch_add(1, Ordering::SeqCst);
         }
     });
+    (connections, url)
+}
+
+#[test]
+fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_trust() {
+    let vault = Sandbox::of("//- a.md\nthe secret\n");
+    let (connections, url) = listener();
+    vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"ollama\"\nurl = \"{url}\"\n"));
     let ran = vault.run(&["index"]).expect(0);
     let command = format!("quipu trust --vault '{}'", vault.root().display());
     assert!(ran.stderr.contains(&url) && ran.stderr.contains(&command), "{ran}");
@@ -165,4 +171,36 @@ fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_
     let ran = vault.run(&["index"]);
     assert!(!ran.stderr.contains("quipu trust"), "{ran}");
     assert_ne!(connections.load(Ordering::SeqCst), 0, "{ran}");
+}
+
+#[test]
+fn a_language_model_is_allowed_by_a_permission_of_its_own() {
+    let vault = Sandbox::of("//- a.md\nThe secret is in the box under the stairs.\n");
+    let (connections, url) = listener();
+    let settings = |table: &str| format!("[{table}]\nprovider = \"openai\"\nurl = \"{url}\"\nmodel = \"m\"\n");
+    vault.write(".quipu/config.toml", settings("embedding"));
+    vault.run(&["trust"]).expect(0);
+    vault.write(".quipu/config.toml", settings("llm"));
+    let summarize = || {
+        let mut command = vault.command(&["call", "summarize_node", r#"{"id": "a.md"}"#]);
+        vault.ran(command.env("QUIPU_LLM_KEY", "the-key").output().unwrap()).expect(0)
+    };
+    let ran = summarize();
+    assert!(ran.stderr.contains(&format!("cannot send notes to the language model at {url}")), "{ran}");
+    assert!(ran.stdout.contains("extractive") && ran.stdout.contains("under the stairs"), "{ran}");
+    assert_eq!(connections.load(Ordering::SeqCst), 0, "a permission for vectors is none for a language model");
+
+    let allowed = vault.run(&["trust"]).expect(0);
+    assert!(allowed.stdout.contains(&format!("may be sent to {url} (llm)")), "{allowed}");
+    let ran = summarize();
+    assert_ne!(connections.load(Ordering::SeqCst), 0, "{ran}");
+    assert!(ran.stdout.contains("extractive") && ran.stderr.contains("this answer was made without it"), "{ran}");
+    assert!(!ran.stderr.contains("the-key") && !ran.stderr.contains("stairs"), "{ran}");
+    let listed = vault.run(&["trust", "--list", "--json"]).expect(0).json();
+    assert_eq!((&listed[0]["purpose"], &listed[1]["purpose"]), (&"embedding".into(), &"llm".into()));
+    let removed = vault.run(&["trust", "--remove", "--json"]).expect(0).json();
+    assert_eq!(removed.as_array().map(Vec::len), Some(2), "{removed}");
+    vault.write(".quipu/config.toml", "[llm]\nprovider = \"ollama\"\n");
+    let ran = vault.run(&["trust"]).expect(2);
+    assert!(ran.stderr.contains("the llm model is missing; set `llm.model`"), "{ran}");
 }

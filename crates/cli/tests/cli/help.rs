@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 28] = [
     "serve",
     "open",
     "watch",
@@ -13,6 +13,9 @@ const COMMANDS: [&str; 23] = [
     "query",
     "call",
     "stale",
+    "history",
+    "diff",
+    "revert",
     "restore",
     "audit",
     "undo",
@@ -24,6 +27,8 @@ const COMMANDS: [&str; 23] = [
     "doctor",
     "install",
     "token",
+    "db",
+    "graph",
     "trust",
     "completions",
 ];

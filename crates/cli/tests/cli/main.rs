@@ -25,3 +25,4 @@ mod search;
 mod serve;
 mod stale;
 mod status;
+mod team;

@@ -15,11 +15,16 @@ use crate::client::{Client, vault};
 /// One task: its name, the fixture, and the two ways to do it. Each way returns what must be equal.
 type Task = (&'static str, fn() -> String, fn(&mut Meter) -> String, fn(&mut Meter) -> String);
 
-const TASKS: [Task; 4] = [
+const TASKS: [Task; 9] = [
     ("fix one line in a 50 KB note", long_note, fix_line_whole, fix_line),
     ("append to a daily note of 3 KB", daily_note, append_whole, append),
     ("tick a task in a note of 3 KB", daily_note, tick_whole, tick),
     ("read one section of a 500 KB page", long_page, section_whole, section),
+    ("all notes with status: draft changed this week, of 300", many_notes, drafts_whole, drafts),
+    ("all orphans of 300 notes", many_notes, orphans_whole, orphans),
+    ("tags with counts of 300 notes", many_notes, tags_whole, tags),
+    ("rename a property in 200 of 300 notes", many_notes, rename_property_whole, rename_property),
+    ("undo what another agent did an hour ago to a 50 KB note", long_note, undo_whole, undo),
 ];
 
 /// Counts what a client sends and gets: the arguments and the text of every answer.
@@ -134,4 +139,138 @@ fn section(meter: &mut Meter) -> String {
     assert_eq!(page["outline"][72]["heading"], "Part 71");
     let page = meter.call("ubp_get_page", json!({ "filepath": "note.md", "section": "Part 71" }));
     page["content"].as_str().unwrap().trim_start_matches("## Part 71").trim().to_owned()
+}
+
+/// 300 notes of 2 KB: two of three have a status, every third is an orphan.
+fn many_notes() -> String {
+    let note = |n: usize| {
+        let status = if n % 3 < 2 { format!("status: {}\n", ["draft", "done"][n % 2]) } else { String::new() };
+        let link = if n.is_multiple_of(3) { String::new() } else { format!("[[note-{:03}]]\n", n ^ 3) };
+        format!("//- note-{n:03}.md\n---\n{status}tags: [t{}]\n---\n{link}{}", n % 7, prose(2_000))
+    };
+    (0..300).map(note).collect()
+}
+
+/// The ids of all notes, a page at a time.
+fn all_ids(meter: &mut Meter) -> Vec<String> {
+    let mut ids = Vec::new();
+    loop {
+        let page = meter.call("list_nodes", json!({ "limit": 1000, "offset": ids.len() }));
+        let nodes = page["nodes"].as_array().unwrap();
+        ids.extend(nodes.iter().map(|node| node["id"].as_str().unwrap().to_owned()));
+        if nodes.is_empty() || ids.len() as u64 >= page["total"].as_u64().unwrap() {
+            return ids;
+        }
+    }
+}
+
+/// Every note, read one by one, as an agent without queries must.
+fn all_nodes(meter: &mut Meter) -> Vec<Value> {
+    all_ids(meter).into_iter().map(|id| meter.call("get_node", json!({ "id": id }))).collect()
+}
+
+fn ids_of<'n>(nodes: impl IntoIterator<Item = &'n Value>) -> String {
+    let mut ids: Vec<&str> = nodes.into_iter().map(|node| node["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    ids.join(" ")
+}
+
+fn query(meter: &mut Meter, arguments: Value) -> Vec<Value> {
+    let mut all = arguments;
+    all["limit"] = json!(1000);
+    meter.call("query_nodes", all)["nodes"].as_array().unwrap().clone()
+}
+
+fn drafts_whole(meter: &mut Meter) -> String {
+    // The notes were all written just now; their times are in `get_document` alone.
+    let nodes = all_nodes(meter);
+    ids_of(nodes.iter().filter(|node| node["properties"]["status"] == "draft"))
+}
+
+fn drafts(meter: &mut Meter) -> String {
+    let draft = json!({ "field": "property.status", "op": "eq", "value": "draft" });
+    let recent = json!({ "field": "modified", "op": "within", "value": "7d" });
+    ids_of(&query(meter, json!({ "where": [draft, recent] })))
+}
+
+fn orphans_whole(meter: &mut Meter) -> String {
+    let nodes = all_nodes(meter);
+    let linked: Vec<&Value> = nodes.iter().flat_map(|node| node["links"].as_array().unwrap()).collect();
+    let is_linked = |node: &Value| linked.iter().any(|link| link["id"] == node["id"]);
+    ids_of(nodes.iter().filter(|node| node["links"].as_array().unwrap().is_empty() && !is_linked(node)))
+}
+
+fn orphans(meter: &mut Meter) -> String {
+    let none = |field: &str| json!({ "field": field, "op": "eq", "value": 0 });
+    ids_of(&query(meter, json!({ "where": [none("links_in"), none("links_out")] })))
+}
+
+fn tags_whole(meter: &mut Meter) -> String {
+    let mut counts = std::collections::BTreeMap::<String, usize>::new();
+    for node in all_nodes(meter) {
+        for tag in node["tags"].as_array().unwrap() {
+            *counts.entry(tag.as_str().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    counts.iter().map(|(tag, count)| format!("{tag} {count}\n")).collect()
+}
+
+fn tags(meter: &mut Meter) -> String {
+    let answer = meter.call("query_nodes", json!({ "group_by": "tags" }));
+    let groups = answer["groups"].as_array().unwrap().iter();
+    let mut lines: Vec<String> =
+        groups.map(|group| format!("{} {}\n", group["value"].as_str().unwrap(), group["count"])).collect();
+    lines.sort_unstable();
+    lines.concat()
+}
+
+fn with_property(meter: &Meter) -> String {
+    let files = (0..300).map(|n| meter.client.read(&format!("note-{n:03}.md")));
+    files.map(|text| text.lines().take(4).collect::<Vec<_>>().join("|") + "\n").collect()
+}
+
+fn rename_property_whole(meter: &mut Meter) -> String {
+    for id in all_ids(meter) {
+        let content = meter.call("get_node", json!({ "id": id }));
+        let Some(status) = content["properties"]["status"].as_str() else { continue };
+        let tags = content["tags"][0].as_str().unwrap();
+        let front = format!("---\ntags: [{tags}]\nstate: {status}\n---\n");
+        let text = front + content["content"].as_str().unwrap();
+        meter.call("update_node", json!({ "id": id, "content": text }));
+    }
+    with_property(meter)
+}
+
+fn rename_property(meter: &mut Meter) -> String {
+    let has_status =
+        json!({ "where": [{ "field": "property.status", "op": "exists" }], "fields": ["property.status"] });
+    for node in query(meter, has_status) {
+        let edits = json!([
+            { "op": "set_property", "key": "state", "value": node["property.status"] },
+            { "op": "remove_property", "key": "status" },
+        ]);
+        meter.call("edit_node", json!({ "id": node["id"], "edits": edits }));
+    }
+    with_property(meter)
+}
+
+/// Another agent's edit, which costs this one nothing.
+fn edited_by_another(meter: &mut Meter) {
+    let mut other = meter.client.join(&[]);
+    let edits = json!([{ "op": "replace", "old": "on Monday", "new": "cancelled" }]);
+    other.answer("edit_node", json!({ "id": "note.md", "edits": edits }));
+}
+
+/// Without the history, an agent must know the old text and write it back.
+fn undo_whole(meter: &mut Meter) -> String {
+    edited_by_another(meter);
+    rewrite(meter, |text| text.replace("is cancelled", "is on Monday"))
+}
+
+fn undo(meter: &mut Meter) -> String {
+    edited_by_another(meter);
+    let changes = meter.call("recent_changes", json!({ "since": "2h", "kinds": ["note"] }));
+    let change = changes["changes"].as_array().unwrap().iter().find(|change| change["id"] == "note.md").unwrap();
+    meter.call("undo_change", json!({ "change": change["change"] }));
+    meter.client.read("note.md")
 }

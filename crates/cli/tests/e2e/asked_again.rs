@@ -256,7 +256,7 @@ fn a_write_that_is_older_than_what_is_remembered_is_refused() {
         stream.write_all(&[&length.to_le_bytes(), message.as_bytes()].concat()).unwrap();
         serde_json::from_slice(&frame(&mut stream).unwrap()[4..]).unwrap()
     };
-    exchange(json!({ "wire": 1, "version": "test", "process": "test", "purpose": "asking" }));
+    exchange(json!({ "wire": 2, "version": "test", "process": "test", "purpose": "asking" }));
     let mut create = |minutes_ago: u64, id: &str| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let key = format!("{:012x}{:020x}", now.as_millis() as u64 - minutes_ago * 60_000, 7);
@@ -265,7 +265,7 @@ fn a_write_that_is_older_than_what_is_remembered_is_refused() {
         });
         let arguments = json!({ "id": id, "content": "x" });
         let call = json!({ "key": key, "tool": "create_node", "arguments": arguments, "session": session });
-        exchange(json!({ "call": call })).to_string()
+        exchange(json!({ "call_tool": call })).to_string()
     };
     let refused = create(6, "late.md");
     assert!(refused.contains("an earlier attempt may have succeeded"), "{refused}");

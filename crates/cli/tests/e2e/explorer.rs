@@ -63,6 +63,37 @@ fn a_token_reads_what_tools_answer_and_writes_only_with_that_scope() {
 }
 
 #[test]
+fn images_of_the_vault_are_served_with_a_safe_type_and_nothing_else_is() {
+    let files = "//- a.svg\n<svg><script>1</script></svg>\n//- secret.txt\nsecret\n";
+    let prepared = Server::prepare(vault(&format!("{VAULT}{files}")));
+    let reading = prepared.token("reader", "read");
+    let server = prepared.start(&[]);
+    let ask = |note: &str, target: &str| {
+        let body = json!({"note": note, "target": target}).to_string();
+        Post { line: "POST /api/image HTTP/1.1".to_owned(), headers: Vec::new(), body }
+            .with("Content-Type", "application/json")
+    };
+    assert_eq!(ask("a.md", "a.svg").status(server.address), 401);
+    let image = ask("a.md", "a.svg").bearer(&reading).send(server.address).unwrap();
+    assert_eq!((image.status, image.body.as_str()), (200, "<svg><script>1</script></svg>\n"));
+    for (name, value) in [
+        ("content-type", "image/svg+xml"),
+        ("x-content-type-options", "nosniff"),
+        ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+        ("content-disposition", "attachment"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        assert_eq!(image.header(name).as_deref(), Some(value), "{name}");
+    }
+    for target in ["secret.txt", "b.md", "../a.svg", "none.png"] {
+        let refused = ask("a.md", target).bearer(&reading).send(server.address).unwrap();
+        let answer: Value = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(answer["error"]["code"], "NOT_FOUND", "{target}");
+    }
+    assert_eq!(ask("../a.md", "a.svg").bearer(&reading).status(server.address), 400);
+}
+
+#[test]
 fn the_stream_tells_of_calls_and_changes_as_they_happen() {
     let prepared = Server::prepare(vault(VAULT));
     let (admin, reading) = (prepared.token("admin", "admin"), prepared.token("reader", "read"));

@@ -81,12 +81,17 @@ impl Prepared {
     }
 
     pub(crate) fn start(self, arguments: &[&str]) -> Server {
+        self.start_with(arguments, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn start_with(self, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         // Free a moment ago; the server cannot yet say which one it chose itself.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = address.to_string();
         let arguments = [&["--no-watch", "--http", &port], arguments].concat();
         let mut command = serve_command(self.vault.path(), &arguments);
-        command.stdin(Stdio::null()).env("XDG_STATE_HOME", self.user.path());
+        command.stdin(Stdio::null()).env("XDG_STATE_HOME", self.user.path()).envs(variables.iter().copied());
         let child = command.spawn().expect("the program starts");
         let server = Server { child, address, vault: self.vault, user: self.user };
         let is_up = (0..1200).any(|_| {

@@ -67,8 +67,35 @@ fn own_folder_that_is_shared_on_purpose_stays_shared_with_its_group_alone() {
     shell(&own, "rm -r share; chmod -R ug+rwX,o+rX .; find . -type d -exec chmod g+s {} +");
     let mut client = serve(folder.path());
     client.answer("create_entity", json!({"name": "Bo", "entity_type": "x"}));
-    check_modes(&own, 0o2770, 0o660);
+    // The index has the texts of notes that the group may not be able to read.
+    assert_eq!(own.join("index").symlink_metadata().unwrap().mode() & 0o7777, 0o700);
     client.close();
+    std::fs::remove_dir_all(own.join("index")).unwrap();
+    check_modes(&own, 0o2770, 0o660);
+}
+
+/// A second account of the group has an index of its own, with what it can read.
+#[test]
+fn index_of_a_shared_folder_belongs_to_one_account() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can run a program as another user");
+    }
+    let folder = used();
+    let own = folder.path().join(".quipu");
+    shell(folder.path(), "chmod 755 .; chgrp -R 64010 .; printf 'zanzibar' > secret.md; chmod 600 secret.md");
+    shell(&own, "rm -r share; chmod -R ug+rwX,o-rwx .; find . -type d -exec chmod g+s {} +");
+    serve(folder.path()).close();
+    let mut command = serve_command(folder.path(), &[]);
+    command.uid(64_002).gid(64_010).env("HOME", "/nonexistent");
+    let mut second = Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY);
+    let nodes = second.answer("list_nodes", json!({}));
+    assert!(nodes.to_string().contains("a.md") && !nodes.to_string().contains("secret"), "{nodes}");
+    second.close();
+    for (name, owner) in [("index", 0), ("index-64002", 64_002)] {
+        let metadata = own.join(name).symlink_metadata().unwrap();
+        assert_eq!((metadata.mode() & 0o7777, metadata.uid()), (0o700, owner), "{name}");
+        assert!(own.join(name).join("catalog.db").is_file());
+    }
 }
 
 /// A shared lock on a file that can be read would do.

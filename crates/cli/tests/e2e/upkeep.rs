@@ -65,7 +65,7 @@ fn what_one_agent_did_another_undoes() {
 
 /// Files below a folder whose bytes have one of these words, in any case.
 #[expect(clippy::disallowed_methods, reason = "looks at the bytes on disk")]
-fn files_with(folder: &Path, words: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files_with(folder: &Path, words: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -81,7 +81,7 @@ fn files_with(folder: &Path, words: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Plain words, which no compression of a few texts hides.
-const SECRETS: [&str; 4] = ["zyxomorph", "quandrifex", "blorptangle", "wimblesnark"];
+pub(crate) const SECRETS: [&str; 4] = ["zyxomorph", "quandrifex", "blorptangle", "wimblesnark"];
 
 #[test]
 fn a_redacted_observation_is_in_no_file() {

@@ -85,7 +85,7 @@ impl Knowledge {
     /// Repoints links to notes that were moved already, before their targets are asked for.
     fn catch_up(&self) {
         self.indexer.wait_for_batch();
-        self.follow_moves();
+        self.follow_changes();
     }
 
     /// The targets of memory's links now.

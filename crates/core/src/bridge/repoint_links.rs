@@ -44,16 +44,27 @@ impl Knowledge {
         Ok(repointed(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
     }
 
-    /// Keeps memory's links to files that another program moved.
-    pub(crate) fn follow_moves(&self) {
+    /// Records in the history what other programs did to notes, and keeps memory's links to files that they moved.
+    pub(crate) fn follow_changes(&self) {
+        let outside = self.indexer.take_outside();
+        let moves = self.follow_moves();
+        self.record_outside(outside, &moves);
+    }
+
+    /// Keeps memory's links to files that another program moved; returns the old and new paths.
+    pub(crate) fn follow_moves(&self) -> Vec<(VaultPath, VaultPath)> {
         // A second thread waits here until the ties are written.
         let _alone = self.following.lock();
+        let mut paths = Vec::new();
         for moves in self.indexer.take_moves() {
             let followed = self.ties_after(&moves).map(|ties| self.repoint_links(&ties));
             if let Err(error) = followed {
                 self.warn_lost(&error.to_string());
             }
+            paths.extend(moves.to);
         }
+        paths.sort();
+        paths
     }
 
     fn ties_after(&self, moves: &Moves) -> Result<Repointed, MemoryError> {

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::changes::{ChangeListener, ChangeListeners, SnapshotDiff};
 use super::moves::Moves;
+use super::outside::OutsideBatch;
 use super::plan::{CHUNK, FileBatch, FileToRead, ReadPlan, unreadable};
 use super::publish::{publish, snapshot_of_saved};
 use super::read::{NoteReader, ReadOutcome, WrittenFile};
@@ -54,6 +55,8 @@ pub struct Indexer {
     writer: sync::Mutex<Writer>,
     /// Moves by other programs that memory's links have yet to follow.
     moves: Mutex<Vec<Moves>>,
+    /// What other programs did to notes, for the history.
+    outside: Mutex<Vec<OutsideBatch>>,
     ready: (Mutex<bool>, Condvar),
     listeners: ChangeListeners,
 }
@@ -79,7 +82,7 @@ pub struct IndexReport {
     pub changed: usize,
     /// Notes that were removed.
     pub removed: usize,
-    /// Files that could not be read.
+    /// Files and folders that could not be read.
     pub unreadable: usize,
     /// Notes in the vault now.
     pub total: usize,
@@ -108,6 +111,7 @@ impl Indexer {
             current: ArcSwap::default(),
             writer: sync::Mutex::default(),
             moves: Mutex::default(),
+            outside: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
             listeners: ChangeListeners::default(),
         }
@@ -132,10 +136,13 @@ impl Indexer {
             self.warnings.push(Warning { path: ".quipu/index".into(), message });
         }
         let loaded = self.snapshot();
+        // Otherwise the first pass over the vault may have been interrupted: a note that is not in the index is not new then.
+        let was_complete = writer.links_are_saved;
         let outcome = listing.map(|listing| {
             let plan = ReadPlan::for_listing(&writer, &loaded, listing);
             self.execute(&mut writer, plan, progress)
         });
+        self.detect_outside(&writer, &loaded, was_complete);
         self.detect_moves(&mut writer, &loaded);
         self.announce(&mut writer, &before);
         *self.ready.0.lock() = true;
@@ -149,6 +156,7 @@ impl Indexer {
         let before = self.snapshot();
         let plan = ReadPlan::new(&*self.reader.vault, &writer, &before, batch)?;
         let report = self.execute(&mut writer, plan, progress);
+        self.detect_outside(&writer, &before, true);
         self.detect_moves(&mut writer, &before);
         self.announce(&mut writer, &before);
         Ok(report)
@@ -213,12 +221,13 @@ impl Indexer {
     /// would be reported as broken.
     fn execute(&self, writer: &mut Writer, plan: ReadPlan, progress: &(dyn Fn(Progress) + Sync)) -> IndexReport {
         let before = self.snapshot();
-        let mut report = IndexReport::default();
+        let mut report = IndexReport { unreadable: plan.unlisted, ..IndexReport::default() };
         let mut staged: Vec<StagedNote> = Vec::new();
         let mut published_ns = self.clock.now_ns();
         let mut done = 0;
         for chunk in plan.read.chunks(CHUNK) {
-            let outcomes = chunk.par_iter().map(|file| self.reader.read(&before, writer, file)).collect();
+            let batches = chunk.par_chunks(self.reader.vault.batch_size());
+            let outcomes = batches.flat_map_iter(|files| self.reader.read(&before, writer, files)).collect();
             let changes = self.changes(writer, &before, chunk, outcomes, &mut report);
             staged.extend(self.save(writer, &before, changes));
             done += chunk.len();
@@ -284,6 +293,16 @@ impl Indexer {
         if !staged.is_empty() {
             writer.links_are_saved = false;
             self.current.store(Arc::new(publish(writer, &self.snapshot(), staged)));
+        }
+    }
+
+    /// Queues what other programs did to notes, for [`Indexer::take_outside`].
+    fn detect_outside(&self, writer: &Writer, before: &Arc<Snapshot>, was_complete: bool) {
+        let after = self.snapshot();
+        if !Arc::ptr_eq(before, &after) {
+            let keys = writer.touched_keys(before, &after);
+            let batch = OutsideBatch::new(before, &after, &keys, was_complete);
+            self.outside.lock().extend(batch);
         }
     }
 
@@ -384,6 +403,16 @@ impl Indexer {
     /// Waits for a batch that is being applied, unless it takes long.
     pub(crate) fn wait_for_batch(&self) {
         drop(self.writer_within(BATCH_WAIT));
+    }
+
+    /// Adds moves to those that memory's links have yet to follow.
+    pub(crate) fn queue_moves(&self, moves: Moves) {
+        self.moves.lock().push(moves);
+    }
+
+    /// What other programs did to notes since the last call.
+    pub(crate) fn take_outside(&self) -> Vec<OutsideBatch> {
+        std::mem::take(&mut *self.outside.lock())
     }
 
     /// The moves detected since the last call.

@@ -1,5 +1,7 @@
 //! Which files to read and which notes to remove, found by comparing the vault with the last snapshot.
 
+use std::fmt;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::snapshot::Snapshot;
@@ -16,6 +18,8 @@ pub enum FileBatch {
     AllRehashed,
     /// These files and everything below these folders, opened whatever their times say.
     Paths(Vec<VaultPath>),
+    /// These files, and no folders: nothing is listed.
+    Files(Vec<VaultPath>),
 }
 
 /// Files of a pass that are read in parallel and stored as one change; also the most unsaved notes that a small batch retries.
@@ -27,6 +31,8 @@ pub(super) struct ReadPlan {
     pub(super) read: Vec<FileToRead>,
     pub(super) removed: Vec<NoteKey>,
     pub(super) warnings: Vec<Warning>,
+    /// Paths of the batch that could not be listed.
+    pub(super) unlisted: usize,
 }
 
 /// A file, and its note if the index has one.
@@ -46,19 +52,32 @@ impl ReadPlan {
         match batch {
             FileBatch::All => return Ok(Self::for_listing(writer, snapshot, vault.list()?)),
             FileBatch::AllRehashed => plan.compare(snapshot, vault.list()?, snapshot.files().collect(), |_| false),
+            FileBatch::Files(paths) => {
+                let read = |path: &VaultPath| FileToRead { path: path.clone(), key: snapshot.find_exact(path) };
+                plan.read.extend(paths.iter().map(read));
+                plan.retry_unsaved(writer, snapshot);
+            }
             FileBatch::Paths(paths) => {
                 for path in paths {
                     match vault.list_below(path) {
                         Ok(listing) => plan.compare(snapshot, listing, snapshot.files_below(path), |_| false),
                         // The other paths are still read, and the notes known here stay.
-                        Err(error) => plan.warnings.push(unreadable(path, &error)),
+                        Err(error) => {
+                            plan.unlisted += 1;
+                            plan.warnings.push(unreadable(path, &error));
+                        }
                     }
                 }
-                let unsaved = writer.unsaved.iter().take(CHUNK).filter_map(|key| Some((*key, snapshot.get(*key)?)));
-                plan.read.extend(unsaved.map(|(key, note)| FileToRead { path: note.path.clone(), key: Some(key) }));
+                plan.retry_unsaved(writer, snapshot);
             }
         }
         Ok(plan.without_duplicates())
+    }
+
+    /// Adds some notes that the store failed to write.
+    fn retry_unsaved(&mut self, writer: &Writer, snapshot: &Snapshot) {
+        let unsaved = writer.unsaved.iter().take(CHUNK).filter_map(|key| Some((*key, snapshot.get(*key)?)));
+        self.read.extend(unsaved.map(|(key, note)| FileToRead { path: note.path.clone(), key: Some(key) }));
     }
 
     /// The plan for the whole vault: a file is skipped when its time and size are unchanged and can be trusted.
@@ -107,6 +126,9 @@ impl ReadPlan {
 }
 
 pub(super) fn unreadable(path: &VaultPath, error: &VaultError) -> Warning {
-    let VaultError::Read { source, .. } = error;
-    Warning { path: path.to_string(), message: format!("cannot be read: {source}") }
+    let cause: &dyn fmt::Display = match error {
+        VaultError::Read { source, .. } => source,
+        VaultError::Database { reason } => reason,
+    };
+    Warning { path: path.to_string(), message: format!("cannot be read: {cause}") }
 }

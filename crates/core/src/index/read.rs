@@ -26,9 +26,21 @@ pub(super) struct NoteReader {
 }
 
 impl NoteReader {
-    /// Reads a file, and parses it unless the snapshot and the store have these bytes.
-    pub(super) fn read(&self, snapshot: &Snapshot, writer: &Writer, file: &FileToRead) -> ReadOutcome {
-        let content = match self.vault.read(&file.path) {
+    /// Reads files in one step, and parses those whose bytes the snapshot or the store lacks.
+    pub(super) fn read(&self, snapshot: &Snapshot, writer: &Writer, files: &[FileToRead]) -> Vec<ReadOutcome> {
+        let paths: Vec<&VaultPath> = files.iter().map(|file| &file.path).collect();
+        let contents = self.vault.read_many(&paths);
+        files.iter().zip(contents).map(|(file, content)| self.outcome(snapshot, writer, file, content)).collect()
+    }
+
+    fn outcome(
+        &self,
+        snapshot: &Snapshot,
+        writer: &Writer,
+        file: &FileToRead,
+        content: Result<Option<FileContent>, VaultError>,
+    ) -> ReadOutcome {
+        let content = match content {
             Err(error) => return ReadOutcome::Unreadable(error),
             Ok(None) => return ReadOutcome::Missing,
             Ok(Some(content)) => content,

@@ -304,6 +304,20 @@ impl Snapshot {
         found
     }
 
+    /// The same for many names at once, most of which no note has: the places of the others, with their notes.
+    pub fn named_each(&self, names: &[&str]) -> Vec<(usize, Vec<NoteKey>)> {
+        let exact = &self.tables.exact_names;
+        let known = exact.hashes.get_or_init(|| NameHashes::new(self));
+        let changed = exact.changed.iter().filter_map(|key| self.get(*key)).flat_map(names_of);
+        let changed: FxHashSet<u64> = changed.map(|name| loose_hash(&fold(name))).collect();
+        let is_known = |name: &str| {
+            let hash = loose_hash(&fold(name.trim()));
+            changed.contains(&hash) || known.with_hash(hash).next().is_some()
+        };
+        let places = names.iter().enumerate().filter(|(_, name)| is_known(name));
+        places.map(|(place, name)| (place, self.named(name))).filter(|(_, notes)| !notes.is_empty()).collect()
+    }
+
     /// The names by which notes are found when people mistype them.
     pub(super) fn name_table(&self) -> &NameTable {
         self.tables.names.get_or_init(|| NameTable::new(self))

@@ -56,6 +56,17 @@ impl Default for EntityTypes {
 }
 
 impl EntityTypes {
+    /// The canonical types that every memory has.
+    pub const CANONICAL: [&str; KNOWN.len()] = {
+        let mut names = [""; KNOWN.len()];
+        let mut at = 0;
+        while at < KNOWN.len() {
+            names[at] = KNOWN[at].0;
+            at += 1;
+        }
+        names
+    };
+
     /// Adds a canonical type or synonyms of it. Replaces earlier mappings of these words.
     pub fn extend<'a>(&mut self, canonical: &'a str, variants: impl IntoIterator<Item = &'a str>) {
         for written in variants.into_iter().chain([canonical]) {

@@ -114,7 +114,7 @@ impl MemoryError {
         }
     }
 
-    /// What a refusal of the store means to whoever wanted the change. `name` is the name that was wanted.
+    /// What a refusal of the store means to the caller. `name` is the name that was wanted.
     pub(crate) fn refused(refusal: &Refusal, name: &str) -> Self {
         match *refusal {
             Refusal::NameTaken { by } => Self::NameTaken { name: name.to_owned(), by },

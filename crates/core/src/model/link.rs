@@ -24,7 +24,7 @@ pub enum LinkSyntax {
     Embed,
     /// `[text](target.md)` or `[text][reference]`
     Markdown,
-    /// A target listed in the frontmatter under the name of a link type.
+    /// A target in the frontmatter: `"[[target]]"` under any key, or `target` under the name of a link type.
     Frontmatter,
     /// Hugo's `{{< ref "target" >}}` or `{{< relref "target" >}}`.
     Shortcode,

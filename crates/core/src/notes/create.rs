@@ -3,7 +3,7 @@
 use super::{NoteError, Writing, clean_tags};
 use crate::index::WrittenFile;
 use crate::model::ContentHash;
-use crate::ports::FileChange;
+use crate::ports::{FileChange, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, ReadNote, RequestKey, parse};
 
@@ -38,8 +38,8 @@ impl Knowledge {
         let bytes = text.into_bytes();
         let hash = ContentHash::of(&bytes);
         let write = |mut writer: Writing<'_>| {
-            let stats =
-                self.vault.apply_for(&[FileChange::Create { path: path.clone(), bytes: bytes.clone() }], request)?;
+            let change = FileChange::Create { path: path.clone(), bytes: bytes.clone() };
+            let stats = self.apply_by(session, (NoteAction::Create, request), &[change])?;
             let stat = stats.first().copied().flatten().expect("a created file has a stat");
             self.indexer.apply_written(&mut writer, vec![WrittenFile::new(path.clone(), bytes.clone(), stat)]);
             let key = self.snapshot().find_exact(&path).expect("the note was just indexed");

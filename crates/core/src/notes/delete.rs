@@ -3,7 +3,7 @@
 use super::{NoteError, Writing};
 use crate::index::WrittenFile;
 use crate::model::{NoteId, VaultPath};
-use crate::ports::FileChange;
+use crate::ports::{FileChange, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
@@ -19,13 +19,14 @@ impl Knowledge {
         let taken_in = self.index_exact(id);
         let write = |mut writer: Writing<'_>| {
             taken_in?;
-            // An error, so that a call that another process carried out meanwhile is known again.
+            // An error, so that a call that another process applied meanwhile is recognised.
             let not_found = || NoteError::NotFound { id: NoteId::new(id) };
             let (key, content) = self.expect_known(session, id)?.ok_or_else(not_found)?;
             let snapshot = self.snapshot();
             let path = snapshot.note(key).path.clone();
             let aliases = self.other_paths_to(&snapshot, &[key])?;
-            self.vault.apply_for(&[FileChange::Delete { path: path.clone(), expected: content.hash }], request)?;
+            let change = FileChange::Delete { path: path.clone(), expected: content.hash };
+            self.apply_by(session, (NoteAction::Delete, request), &[change])?;
             session.forget(&path);
             self.indexer.apply_written(&mut writer, vec![WrittenFile { path, renamed_from: None, content: None }]);
             Ok(self.left_dangling(aliases))

@@ -4,7 +4,7 @@ use super::edit::EditProblem;
 use crate::index::IndexError;
 use crate::model::{NoteId, PathError, VaultPath};
 use crate::parse::SpliceError;
-use crate::ports::WriteError;
+use crate::ports::{WriteError, WriteNumber};
 
 /// Why a note could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +144,42 @@ pub enum NoteError {
         /// What is wrong.
         problem: EditProblem,
     },
+    /// The note has no such version, or its text is not kept.
+    #[error("cannot read version {} of {path}: {}", brief(.version), if *.is_known {
+        "its text is not kept; another program replaced it, or it is older than the trash keeps versions"
+    } else {
+        "the note has no such version; node_history lists its versions"
+    })]
+    NoVersion {
+        /// Which note.
+        path: VaultPath,
+        /// As given.
+        version: String,
+        /// Whether the history lists it.
+        is_known: bool,
+    },
+    /// The note has another path now.
+    #[error("no note has the id {}: it was moved to {to}; use that id", brief(.id.as_str()))]
+    Moved {
+        /// What was asked for.
+        id: NoteId,
+        /// Its path now.
+        to: VaultPath,
+    },
+    /// No such write.
+    #[error("there is no change n{}; recent_changes lists the changes", .number.0)]
+    NoChange {
+        /// Which write.
+        number: WriteNumber,
+    },
+    /// A write cannot be undone as a whole.
+    #[error("cannot undo change n{}: {reason}; nothing was written. revert_node goes back to a version of one note", .number.0)]
+    CannotUndo {
+        /// Which write.
+        number: WriteNumber,
+        /// Why not.
+        reason: String,
+    },
     /// The writer would replace what it never saw.
     #[error(
         "only a part of {path} was shown to you, and `content` would replace all of it; nothing was written. \
@@ -198,7 +234,7 @@ impl From<WriteError> for NoteError {
             WriteError::Changed { path } | WriteError::Missing { path } => Self::ChangedElsewhere { path },
             WriteError::Exists { existing } => Self::Exists { existing },
             WriteError::Refused { path, reason } => Self::bad_id(path.as_str(), reason),
-            WriteError::Busy { .. } | WriteError::Write { .. } => Self::Write(error),
+            WriteError::Busy { .. } | WriteError::Write { .. } | WriteError::Database { .. } => Self::Write(error),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The texts of notes with their links rewritten, so that each means what it meant before some notes were moved.
 
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::NoteError;
 use crate::index::{LinkToRespell, RenamePreview, Respelled, SourceLinks, join};
-use crate::model::{Link, LinkSyntax, NoteKey, VaultPath};
+use crate::model::{Link, LinkSyntax, NoteKey, VaultPath, fold};
 use crate::parse::{self, LinkSite};
 
 /// A note whose links may have to be rewritten, and its text.
@@ -13,62 +14,55 @@ pub(super) struct SourceText {
     pub(super) bytes: Vec<u8>,
 }
 
+/// A text with its links rewritten.
+pub(super) struct FollowedText {
+    pub(super) bytes: Vec<u8>,
+    /// The target of a link that could not be rewritten: bytes of it are not UTF-8.
+    pub(super) lost: Option<String>,
+}
+
 /// Rewrites every link that would mean another note than now, so that it means the same. The sources may be renamed notes.
-pub(super) fn follow_links(preview: &mut RenamePreview<'_>, texts: Vec<SourceText>) -> Result<Vec<Vec<u8>>, NoteError> {
-    let read = |text: &SourceText| match std::str::from_utf8(&text.bytes) {
-        Ok(text) => Some(parse::link_sites(text)),
-        // Byte ranges are those of the decoded text; only a whole one maps back.
-        Err(_) => None,
-    };
-    let sites: Vec<Option<Vec<LinkSite>>> = texts.par_iter().map(read).collect();
-    let snapshot = preview.snapshot;
-    let links_of = |(text, sites): (&SourceText, &'_ Option<Vec<LinkSite>>)| -> Vec<Link> {
-        match sites {
-            Some(sites) => sites.iter().map(|site| site.link.clone()).collect(),
-            None => snapshot.note(text.source).links.clone(),
-        }
-    };
-    let links: Vec<Vec<Link>> = texts.iter().zip(&sites).map(links_of).collect();
+pub(super) fn follow_links(
+    preview: &mut RenamePreview<'_>,
+    texts: Vec<SourceText>,
+) -> Result<Vec<FollowedText>, NoteError> {
+    let read = |text: &SourceText| parse::link_sites(&parse::same_length_text(&text.bytes));
+    let sites: Vec<Vec<LinkSite>> = texts.par_iter().map(read).collect();
     let sources: Vec<SourceLinks<'_>> = texts
         .iter()
-        .zip(&links)
-        .map(|(text, links)| SourceLinks { source: text.source, links: links.iter().collect() })
+        .zip(&sites)
+        .map(|(text, sites)| SourceLinks { source: text.source, links: sites.iter().map(|site| &site.link).collect() })
         .collect();
     let respelled = preview.respelled(&sources, spellings);
     let preview = &*preview;
     texts
         .into_par_iter()
-        .zip(sites)
-        .zip(links.par_iter().zip(respelled))
-        .map(|((text, sites), (links, respelled))| rewritten(preview, text, sites.as_deref(), links, respelled))
+        .zip(sites.par_iter().zip(respelled))
+        .map(|(text, (sites, respelled))| rewritten(preview, text, sites, respelled))
         .collect()
 }
 
 fn rewritten(
     preview: &RenamePreview<'_>,
     text: SourceText,
-    sites: Option<&[LinkSite]>,
-    links: &[Link],
+    sites: &[LinkSite],
     respelled: Vec<Respelled>,
-) -> Result<Vec<u8>, NoteError> {
+) -> Result<FollowedText, NoteError> {
     if respelled.iter().all(|respelled| *respelled == Respelled::Kept) {
-        return Ok(text.bytes);
+        return Ok(FollowedText { bytes: text.bytes, lost: None });
     }
-    let is_impossible =
-        |respelled: &Respelled| *respelled == Respelled::Stuck || sites.is_none() && *respelled != Respelled::Kept;
-    if let Some(at) = respelled.iter().position(is_impossible) {
-        return Err(stuck(preview, text.source, &links[at]));
+    if let Some(at) = respelled.iter().position(|respelled| *respelled == Respelled::Stuck) {
+        return Err(stuck(preview, text.source, &sites[at].link));
     }
-    let (Some(sites), Ok(source)) = (sites, std::str::from_utf8(&text.bytes)) else { return Ok(text.bytes) };
     let target = |respelled| match respelled {
         Respelled::As(target) => Some(target),
         Respelled::Kept | Respelled::Stuck => None,
     };
     let targets = respelled.into_iter().map(target).collect();
-    let rewritten = parse::rewrite_sites(source, sites, targets, parse::link_sites);
-    match rewritten.refused.first() {
-        Some(refused) => Err(stuck(preview, text.source, &refused.link)),
-        None => Ok(rewritten.text.into_bytes()),
+    let rewritten = parse::rewrite_sites(&text.bytes, sites, targets, parse::link_sites);
+    match rewritten.refused.into_iter().next() {
+        Some(refused) if std::str::from_utf8(&text.bytes).is_ok() => Err(stuck(preview, text.source, &refused.link)),
+        refused => Ok(FollowedText { bytes: rewritten.bytes, lost: refused.map(|refused| refused.link.target) }),
     }
 }
 
@@ -117,25 +111,38 @@ fn spellings(respelled: &LinkToRespell<'_>) -> Vec<String> {
     ways
 }
 
-/// Rewrites the relative links of a moved note to files that are not notes and stay where they are. A link that is not a path
-/// to a file is left alone, and so is one whose place cannot hold the new path.
+/// Rewrites the relative links of a note to files that are not notes, where the note or the file moves. `path_after` returns
+/// the path that a file will have, if it exists. A link that is not a path to a file is left alone, and so is one whose place
+/// cannot hold the new path.
 pub(super) fn follow_other_files(
     bytes: &mut Vec<u8>,
     (from, to): (&str, &str),
-    is_file: &mut impl FnMut(VaultPath) -> bool,
+    path_after: &mut impl FnMut(VaultPath) -> Option<VaultPath>,
 ) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let sites = parse::other_file_sites(text);
+    let sites = parse::other_file_sites(&parse::same_length_text(bytes));
     let mut moved = |site: &LinkSite| {
-        let path = join(from, &site.link.target)?;
-        let is_there = VaultPath::parse(&path).is_ok_and(&mut *is_file);
+        let path = VaultPath::parse(&join(from, &site.link.target)?).ok()?;
+        let after = path_after(path)?;
+        if join(to, &site.link.target).as_deref() == Some(after.as_str()) {
+            return None;
+        }
         let slash = if site.link.target.ends_with('/') { "/" } else { "" };
-        is_there.then(|| relative(to, &path) + slash)
+        Some(relative(to, after.as_str()) + slash)
     };
     let targets: Vec<Option<String>> = sites.iter().map(&mut moved).collect();
     if targets.iter().any(Option::is_some) {
-        *bytes = parse::rewrite_sites(text, &sites, targets, parse::other_file_sites).text.into_bytes();
+        *bytes = parse::rewrite_sites(bytes, &sites, targets, parse::other_file_sites).bytes;
     }
+}
+
+/// Whether a note in a folder has a relative link to one of these files, by folded path.
+pub(super) fn links_to_file(bytes: &[u8], folder: &str, files: &FxHashSet<String>) -> bool {
+    // Most notes link to no file.
+    if memchr::memmem::find(bytes, b"](").is_none() && memchr::memmem::find(bytes, b"]:").is_none() {
+        return false;
+    }
+    let sites = parse::other_file_sites(&parse::same_length_text(bytes));
+    sites.iter().any(|site| join(folder, &site.link.target).is_some_and(|path| files.contains(&fold(&path))))
 }
 
 /// The path of a file from a folder.

@@ -1,22 +1,28 @@
-//! Changing notes: every write an agent can ask for, guarded so that nobody's edit is lost.
+//! Changing notes: every write an agent can ask for, guarded so that no edit is lost.
 
 mod create;
 mod delete;
 mod edit;
 mod error;
 mod follow_links;
+mod history;
 mod move_notes;
 mod names;
 mod redact;
 mod relocate;
+mod revert;
+mod undo_write;
 mod update;
 
 pub use create::NewNote;
 pub use edit::find::heading as find_section;
 pub use edit::{Edit, EditProblem, EditedNote, NoteEdits, Position};
 pub use error::NoteError;
+pub use history::{NoteVersion, NoteVersions};
 pub use move_notes::{MovedNotes, NoteMove};
 pub use redact::RedactedNote;
+pub use revert::RevertedNote;
+pub use undo_write::UndoneWrite;
 pub use update::{NoteUpdate, UnreadText, UpdatedNote};
 
 use relocate::{Relocated, RewrittenFile};
@@ -25,8 +31,8 @@ use std::time::Duration;
 
 use crate::Knowledge;
 use crate::index::{IndexError, Snapshot, Writer};
-use crate::model::{ContentHash, Note, NoteId, NoteKey, Tag, VaultPath};
-use crate::ports::{FileContent, TrashReason};
+use crate::model::{ContentHash, FileStat, Note, NoteId, NoteKey, Tag, VaultPath};
+use crate::ports::{FileChange, FileContent, NoteAction, TrashReason, WriteError, WriteOrigin};
 use crate::session::Session;
 use crate::{ReadNote, RequestKey, parse};
 
@@ -81,9 +87,17 @@ impl Knowledge {
         }
         let expected = session.shown(&note.path).unwrap_or(note.hash);
         if content.hash != expected {
+            self.forget_elsewhere(session, &note.path);
             return Err(NoteError::ChangedElsewhere { path: note.path.clone() });
         }
         Ok(Some((key, content)))
+    }
+
+    /// After a refusal by what this server showed to a client: with other servers that is not all the client has seen.
+    fn forget_elsewhere(&self, session: &Session, path: &VaultPath) {
+        if self.has_other_servers {
+            session.forget(path);
+        }
     }
 
     /// Whether a spelling that differs in case from the note it leads to is the exact path of another note, which was deleted:
@@ -107,7 +121,7 @@ impl Knowledge {
         Ok(deletions.any(|deleted| !is_id || content.stat.modified_ns <= deleted.at_ns))
     }
 
-    /// Writes, unless this very call was carried out before: then `done` says what it would have said. That is asked with the
+    /// Writes, unless this very call was applied before: then `done` says what it would have said. That is asked with the
     /// right to write, else a call that is made again might meet itself; and once more where the writing fails, for another
     /// process may have done it while this one waited for it to be out of the way.
     fn once<T>(
@@ -132,11 +146,22 @@ impl Knowledge {
         })
     }
 
-    /// The note that this very call wrote before, as it is now. Somebody may have changed it since, so it counts as shown in
+    /// The note that this very call wrote before, as it is now. It may have been changed since, so it counts as shown in
     /// part.
     fn done_before(&self, session: &Session, path: &VaultPath) -> Result<ReadNote, NoteError> {
-        // Written, and deleted by somebody since, is what else it can be.
+        // Otherwise it was written, and deleted since.
         self.read(session, path.as_str())?.ok_or_else(|| NoteError::NotFound { id: path.note_id() })
+    }
+
+    /// Writes for a client: its name goes to the history.
+    fn apply_by(
+        &self,
+        session: &Session,
+        (action, request): (NoteAction, Option<RequestKey>),
+        changes: &[FileChange],
+    ) -> Result<Vec<Option<FileStat>>, WriteError> {
+        let client = session.client();
+        self.vault.apply_for(changes, &WriteOrigin { by: &client, action, request })
     }
 
     /// Says that a client's own write gave a file another version, which it therefore knows as well as the one before, by

@@ -1,4 +1,7 @@
-//! A note or a folder of notes under another path, with every link to it and every link in it.
+//! A note or a folder under another path, with every link to it and every link in it. Files of a folder that are not notes move
+//! along.
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
@@ -6,6 +9,7 @@ use super::relocate::{LinkPolicy, Relocated, RelocatedFile, Relocation};
 use super::{NoteError, Writing, updated_ids};
 use crate::index::{FileBatch, IndexError, Snapshot};
 use crate::model::{ContentHash, NoteId, NoteKey, VaultPath, fold};
+use crate::ports::{NoteAction, OtherFiles};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
@@ -32,10 +36,22 @@ pub struct MovedNotes {
     pub updated_links: Vec<NoteId>,
     /// Symbolic links that led to a moved file and lead nowhere now.
     pub dangling: Vec<VaultPath>,
+    /// Notes with a link that could not be rewritten, since it is not UTF-8, and its target.
+    pub lost_links: Vec<(VaultPath, String)>,
+    /// How many files that are not notes moved with a folder.
+    pub other_files: usize,
+    /// Files and folders that stay in a moved folder: the vault's rules exclude them, or they are symbolic links.
+    pub kept: Vec<String>,
 }
 
-/// Notes with their new paths.
-type Destinations = Vec<(NoteKey, VaultPath)>;
+/// The new paths of a move.
+#[derive(Default)]
+struct Destinations {
+    notes: Vec<(NoteKey, VaultPath)>,
+    /// Files that are not notes.
+    others: BTreeMap<VaultPath, VaultPath>,
+    kept: Vec<String>,
+}
 
 impl Knowledge {
     /// Moves a note or a folder. On disk when this returns, links rewritten in the same step, seen by every later call.
@@ -56,7 +72,9 @@ impl Knowledge {
             let snapshot = self.snapshot();
             let destinations = match &folder {
                 Some(folder) => self.folder_destinations(&snapshot, folder, wanted.to)?,
-                None => vec![self.note_destination(&snapshot, wanted)?],
+                None => {
+                    Destinations { notes: vec![self.note_destination(&snapshot, wanted)?], ..Destinations::default() }
+                }
             };
             let moved = self.move_to(session, request, (&snapshot, destinations), wanted.update_links, writer);
             let Some(folder) = &folder else { return moved };
@@ -80,8 +98,9 @@ impl Knowledge {
         update_links: bool,
         mut writer: Writing<'_>,
     ) -> Result<MovedNotes, NoteError> {
+        let Destinations { notes: destinations, others, kept } = destinations;
         let is_same = |(key, to): &(NoteKey, VaultPath)| snapshot.note(*key).path == *to;
-        if destinations.iter().all(is_same) {
+        if destinations.iter().all(is_same) && others.iter().all(|(from, to)| from == to) {
             let ids = destinations.iter().map(|(key, _)| snapshot.note(*key).id.clone());
             return Ok(MovedNotes { moved: ids.map(|id| (id.clone(), id)).collect(), ..MovedNotes::default() });
         }
@@ -95,7 +114,9 @@ impl Knowledge {
             files.push(RelocatedFile { key: *key, to: to.clone(), expected: content.hash, bytes: content.bytes });
         }
         let links = if update_links { LinkPolicy::RewriteAll } else { LinkPolicy::KeepTargets };
-        let relocated = self.relocate(&mut writer, request, Relocation { snapshot, files, links })?;
+        let other_files = others.len();
+        let relocation = Relocation { snapshot, files, others, links };
+        let relocated = self.relocate(&mut writer, session, (NoteAction::Move, request), relocation)?;
         self.show_moved(session, snapshot, &destinations, &relocated);
         let after = self.snapshot();
         let new_id = |(key, to): &(NoteKey, VaultPath)| {
@@ -104,10 +125,12 @@ impl Knowledge {
         };
         let mut moved: Vec<(NoteId, NoteId)> = destinations.iter().map(new_id).collect();
         moved.sort_unstable();
-        Ok(MovedNotes { moved, updated_links: updated_ids(&after, &relocated), dangling: relocated.dangling })
+        let updated_links = updated_ids(&after, &relocated);
+        let Relocated { dangling, lost_links, .. } = relocated;
+        Ok(MovedNotes { moved, updated_links, dangling, lost_links, other_files, kept })
     }
 
-    /// Refuses paths that other notes have, before anything is said of links.
+    /// Refuses paths that other notes have, before links are checked.
     fn refuse_taken(&self, snapshot: &Snapshot, destinations: &[(NoteKey, VaultPath)]) -> Result<(), NoteError> {
         let moved: FxHashSet<NoteKey> = destinations.iter().map(|(key, _)| *key).collect();
         let mut new_paths = FxHashSet::default();
@@ -165,10 +188,11 @@ impl Knowledge {
         let keys = snapshot.files_below(folder);
         let is_below = |key: &NoteKey| below(&snapshot.note(*key).path, folder).is_some();
         let keys: Vec<NoteKey> = keys.into_iter().filter(is_below).collect();
-        if keys.is_empty() {
+        let OtherFiles { files, kept } = self.vault.list_others_below(folder).map_err(IndexError::from)?;
+        if keys.is_empty() && files.is_empty() {
             return Err(NoteError::NotFound { id: NoteId::new(&format!("{folder}/")) });
         }
-        let (count, limit) = (keys.len(), MAX_MOVED);
+        let (count, limit) = (keys.len() + files.len(), MAX_MOVED);
         if count > limit {
             return Err(NoteError::TooManyNotes { folder: folder.clone(), count, limit });
         }
@@ -177,12 +201,15 @@ impl Knowledge {
         if inside {
             return Err(bad_destination(to, "a folder cannot be moved into itself"));
         }
-        let destination = |key: NoteKey| {
-            let rest = below(&snapshot.note(key).path, folder).expect("filtered above");
+        let destination = |path: &VaultPath| {
+            let rest = below(path, folder).unwrap_or(path.as_str());
             let path = target.as_ref().map_or_else(|| rest.to_owned(), |target| format!("{target}/{rest}"));
-            Ok((key, VaultPath::parse(&path).map_err(|error| bad_destination(to, &error.to_string()))?))
+            VaultPath::parse(&path).map_err(|error| bad_destination(to, &error.to_string()))
         };
-        keys.into_iter().map(destination).collect()
+        let notes = keys.into_iter().map(|key| Ok((key, destination(&snapshot.note(key).path)?)));
+        let notes = notes.collect::<Result<_, NoteError>>()?;
+        let others = files.into_iter().map(|path| Ok((path.clone(), destination(&path)?)));
+        Ok(Destinations { notes, others: others.collect::<Result<_, NoteError>>()?, kept })
     }
 
     fn note_destination(&self, snapshot: &Snapshot, wanted: &NoteMove<'_>) -> Result<(NoteKey, VaultPath), NoteError> {

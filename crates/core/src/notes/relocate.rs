@@ -8,10 +8,11 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::NoteError;
-use super::follow_links::{SourceText, follow_links, follow_other_files};
+use super::follow_links::{FollowedText, SourceText, follow_links, follow_other_files, links_to_file};
 use crate::index::{IndexError, RenamePreview, Snapshot, Writer, WrittenFile};
-use crate::model::{ContentHash, Note, NoteKey, VaultPath};
-use crate::ports::FileChange;
+use crate::model::{ContentHash, Note, NoteKey, VaultPath, fold};
+use crate::ports::{FileChange, NoteAction};
+use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
 /// Each is a file to be written and synced while every other writer waits.
@@ -21,6 +22,8 @@ const MAX_REWRITTEN: usize = 2000;
 pub(super) struct Relocation<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) files: Vec<RelocatedFile>,
+    /// Files that are not notes, with their new paths.
+    pub(super) others: BTreeMap<VaultPath, VaultPath>,
     pub(super) links: LinkPolicy,
 }
 
@@ -55,6 +58,7 @@ impl LinkPolicy {
 }
 
 /// The notes after they were relocated.
+#[derive(Default)]
 pub(super) struct Relocated {
     /// The bytes of each relocated note, in the order given.
     pub(super) bytes: Vec<Vec<u8>>,
@@ -64,6 +68,8 @@ pub(super) struct Relocated {
     pub(super) updated: BTreeSet<VaultPath>,
     /// Symbolic links that led to a note and lead nowhere now. They are the user's files and stay as they are.
     pub(super) dangling: Vec<VaultPath>,
+    /// Notes with a link that could not be rewritten, and its target.
+    pub(super) lost_links: Vec<(VaultPath, String)>,
 }
 
 /// A file whose links were rewritten.
@@ -88,14 +94,16 @@ impl Knowledge {
     pub(super) fn relocate(
         &self,
         writer: &mut Writer,
-        request: Option<RequestKey>,
+        session: &Session,
+        write: (NoteAction, Option<RequestKey>),
         relocation: Relocation<'_>,
     ) -> Result<Relocated, NoteError> {
-        let Relocation { snapshot, files, links } = relocation;
+        let Relocation { snapshot, files, others, links } = relocation;
         let renamed: BTreeMap<NoteKey, Note> =
             files.par_iter().map(|file| (file.key, self.indexer.preview(&file.to, &file.bytes))).collect();
         let mut preview = writer.preview_rename(snapshot, &renamed);
-        let sources = sources_to_rewrite(&mut preview, links)?;
+        let mut sources = sources_to_rewrite(&mut preview, links)?;
+        self.add_sources_of_files(&preview, &others, links, &mut sources)?;
         let moved = files.iter().filter(|file| snapshot.note(file.key).path != file.to).map(|file| file.key);
         let aliases = self.other_paths_to(snapshot, &moved.collect::<Vec<_>>())?;
         let linking = self.linking_files(snapshot, &files, &sources)?;
@@ -103,13 +111,16 @@ impl Knowledge {
         texts.extend(files.iter().map(|file| SourceText { source: file.key, bytes: file.bytes.clone() }));
         let linking = self.read_linking(snapshot, linking, &mut texts)?;
 
+        let sources: Vec<NoteKey> = texts.iter().map(|text| text.source).collect();
         let mut texts = follow_links(&mut preview, texts)?;
-        self.follow_files(&preview, &files, &mut texts)?;
-        let mut relocated =
-            Relocated { bytes: Vec::new(), rewritten: Vec::new(), updated: BTreeSet::new(), dangling: Vec::new() };
+        self.follow_files(&preview, &sources, &others, &mut texts)?;
+        let path_of = |key: &NoteKey| renamed.get(key).map_or_else(|| &snapshot.note(*key).path, |note| &note.path);
+        let lost =
+            sources.iter().zip(&texts).filter_map(|(key, text)| Some((path_of(key).clone(), text.lost.clone()?)));
+        let mut relocated = Relocated { lost_links: lost.collect(), ..Relocated::default() };
         let mut changes = Vec::with_capacity(texts.len());
         let linking_texts = texts.split_off(files.len());
-        for (file, bytes) in files.into_iter().zip(texts) {
+        for (file, FollowedText { bytes, .. }) in files.into_iter().zip(texts) {
             if bytes != file.bytes {
                 relocated.updated.insert(file.to.clone());
             }
@@ -121,7 +132,7 @@ impl Knowledge {
             });
         }
         let mut other_paths: Vec<(usize, VaultPath)> = Vec::new();
-        for (file, bytes) in linking.into_iter().zip(linking_texts) {
+        for (file, FollowedText { bytes, .. }) in linking.into_iter().zip(linking_texts) {
             let after = ContentHash::of(&bytes);
             if after != file.hash {
                 relocated.updated.extend(file.others.iter().cloned().chain([file.path.clone()]));
@@ -131,11 +142,12 @@ impl Knowledge {
             }
         }
 
+        changes.extend(others.into_iter().map(|(from, to)| FileChange::Rename { from, to }));
         let ties = self.ties_for_rename(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
         let ties = ties.unwrap_or_default();
         // Before the files: whatever happens in between, no link of memory is lost.
         self.repoint_links(&ties);
-        let stats = match self.vault.apply_for(&changes, request) {
+        let stats = match self.apply_by(session, write, &changes) {
             Ok(stats) => stats,
             Err(error) => {
                 self.repoint_links(&ties.reversed());
@@ -152,41 +164,74 @@ impl Knowledge {
                 Some(WrittenFile { renamed_from: Some(from), ..WrittenFile::new(to, bytes, stat?) })
             }
             FileChange::Replace { path, bytes, .. } => Some(WrittenFile::new(path, bytes, stat?)),
-            FileChange::Create { .. } | FileChange::Delete { .. } => None,
+            FileChange::Create { .. } | FileChange::Delete { .. } | FileChange::Rename { .. } => None,
         });
         self.indexer.apply_written(writer, written.chain(other_paths).collect());
         relocated.dangling = self.left_dangling(aliases);
         Ok(relocated)
     }
 
-    /// Rewrites the relative links of moved notes to other files, which stay where they are.
+    /// Rewrites the relative links to files that are not notes, where either end moves.
     fn follow_files(
         &self,
         preview: &RenamePreview<'_>,
-        files: &[RelocatedFile],
-        texts: &mut [Vec<u8>],
+        sources: &[NoteKey],
+        others: &BTreeMap<VaultPath, VaultPath>,
+        texts: &mut [FollowedText],
     ) -> Result<(), NoteError> {
-        let mut known: FxHashMap<VaultPath, bool> = FxHashMap::default();
-        for (file, text) in files.iter().zip(texts) {
-            let (from, to) = (preview.snapshot.note(file.key).path.folder(), file.to.folder());
-            if from == to {
+        let mut known: FxHashMap<VaultPath, Option<VaultPath>> = FxHashMap::default();
+        for (key, text) in sources.iter().zip(texts) {
+            let path = &preview.snapshot.note(*key).path;
+            let (from, to) = (path.folder(), preview.renamed.get(key).map_or(path, |note| &note.path).folder());
+            if from == to && others.is_empty() {
                 continue;
             }
             let mut failed = None;
-            let mut is_file = |path: VaultPath| {
-                *known.entry(path.clone()).or_insert_with(|| match self.vault.find_any_case(&path) {
-                    Ok(found) => !found.is_empty(),
+            let mut path_after = |path: VaultPath| {
+                let found = known.entry(path.clone()).or_insert_with(|| match self.vault.find_any_case(&path) {
+                    Ok(found) => found.first().map(|found| others.get(found).unwrap_or(&path).clone()),
                     Err(error) => {
                         failed = Some(error);
-                        false
+                        None
                     }
-                })
+                });
+                found.clone()
             };
-            follow_other_files(text, (from, to), &mut is_file);
+            follow_other_files(&mut text.bytes, (from, to), &mut path_after);
             if let Some(error) = failed {
                 return Err(IndexError::from(error).into());
             }
         }
+        Ok(())
+    }
+
+    /// Adds the notes that stay and have relative links to files that move. The index does not know these links, so every
+    /// note is read.
+    fn add_sources_of_files(
+        &self,
+        preview: &RenamePreview<'_>,
+        others: &BTreeMap<VaultPath, VaultPath>,
+        links: LinkPolicy,
+        sources: &mut Vec<NoteKey>,
+    ) -> Result<(), NoteError> {
+        if others.is_empty() {
+            return Ok(());
+        }
+        let folded: FxHashSet<String> = others.keys().map(|path| fold(path.as_str())).collect();
+        let snapshot = preview.snapshot;
+        let staying: Vec<NoteKey> = snapshot.files().filter(|key| !preview.renamed.contains_key(key)).collect();
+        let links_to_one = |key: &NoteKey| -> Result<bool, NoteError> {
+            let path = &snapshot.note(*key).path;
+            let content = self.vault.read(path).map_err(IndexError::from)?;
+            Ok(content.is_some_and(|content| links_to_file(&content.bytes, path.folder(), &folded)))
+        };
+        let found: Vec<Option<NoteKey>> =
+            staying.par_iter().map(|key| Ok(links_to_one(key)?.then_some(*key))).collect::<Result<_, NoteError>>()?;
+        let found: Vec<NoteKey> = found.into_iter().flatten().filter(|key| !sources.contains(key)).collect();
+        if let (Some((path, _)), false) = (others.first_key_value(), links.rewrites() || found.is_empty()) {
+            return Err(NoteError::LinkIntegrity { path: path.clone(), count: found.len() });
+        }
+        sources.extend(found);
         Ok(())
     }
 

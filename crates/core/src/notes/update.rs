@@ -1,12 +1,14 @@
 //! New text, tags or title for a note. What was not asked to change keeps every byte.
 
+use std::collections::BTreeMap;
+
 use super::names::unportable;
-use super::relocate::{LinkPolicy, RelocatedFile, Relocation};
+use super::relocate::{LinkPolicy, Relocated, RelocatedFile, Relocation};
 use super::{NoteError, Writing, clean_tags, updated_ids};
 use crate::index::{IndexError, WrittenFile};
 use crate::model::{ContentHash, Note, NoteId, NoteKey, VaultPath};
 use crate::parse::FrontmatterEdit;
-use crate::ports::FileChange;
+use crate::ports::{FileChange, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, ReadNote, RequestKey, parse};
 
@@ -23,6 +25,8 @@ pub struct NoteUpdate<'a> {
     pub tags: Option<&'a [String]>,
     /// Whether links to it follow a rename; without it, a note that others link to is not renamed.
     pub update_links: bool,
+    /// The version it must have; without it, the version that the session was shown.
+    pub expected_version: Option<&'a str>,
 }
 
 /// A note after a change.
@@ -33,6 +37,8 @@ pub struct UpdatedNote {
     pub unread: Option<UnreadText>,
     /// Symbolic links to the file that a rename left without a target.
     pub dangling: Vec<VaultPath>,
+    /// Notes with a link that could not be rewritten, since it is not UTF-8, and its target.
+    pub lost_links: Vec<(VaultPath, String)>,
     /// The notes whose links a rename rewrote, the renamed one included; `None` if it was not renamed.
     pub updated_links: Option<Vec<NoteId>>,
 }
@@ -63,7 +69,7 @@ impl Knowledge {
         };
         let done = |path: &VaultPath| {
             let note = self.done_before(session, path)?;
-            Ok(UpdatedNote { note, unread: None, dangling: Vec::new(), updated_links: None })
+            Ok(UpdatedNote { note, unread: None, dangling: Vec::new(), lost_links: Vec::new(), updated_links: None })
         };
         self.once(request, write, done)
     }
@@ -76,12 +82,13 @@ impl Knowledge {
         mut writer: Writing<'_>,
     ) -> Result<UpdatedNote, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
-        let (key, current) = self.expect_known(session, update.id)?.ok_or_else(not_found)?;
+        let (key, current) = self.expect_version(session, update.id, update.expected_version)?.ok_or_else(not_found)?;
         let snapshot = self.snapshot();
         let note = snapshot.note(key);
 
         let shown_whole = session.shown_whole(&note.path, current.hash);
         if update.content.is_some() && shown_whole == Some(false) {
+            self.forget_elsewhere(session, &note.path);
             return Err(NoteError::SeenInPart { path: note.path.clone() });
         }
         let whole = update.content.is_some() || shown_whole == Some(true);
@@ -106,15 +113,16 @@ impl Knowledge {
         let Some(title) = title else {
             let real = self.vault.real_path(&note.path).map_err(IndexError::from)?;
             let change = FileChange::Replace { path: note.path.clone(), expected: current.hash, bytes: bytes.clone() };
-            let stats = self.vault.apply_for(&[change], request)?;
+            let stats = self.apply_by(session, (NoteAction::Edit, request), &[change])?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.apply_written(&mut writer, vec![WrittenFile::new(note.path.clone(), bytes.clone(), stat)]);
             self.show_own_write(session, &real, current.hash, ContentHash::of(&bytes));
             let note = self.written(session, key, bytes, whole);
-            return Ok(UpdatedNote { note, unread, dangling: Vec::new(), updated_links: None });
+            let (dangling, lost_links) = (Vec::new(), Vec::new());
+            return Ok(UpdatedNote { note, unread, dangling, lost_links, updated_links: None });
         };
         let to = renamed_path(&note.path, title)?;
-        // Before anything is said of links: a name that is taken stays taken, whatever becomes of them.
+        // Before links are checked: a name that is in use is refused, whatever the links are.
         let is_there = |other: &NoteKey| !matches!(self.vault.read(&snapshot.note(*other).path), Ok(None));
         let mut same_name = snapshot.with_lowercased(&to.note_id()).iter().filter(|other| **other != key);
         if to != note.path
@@ -122,20 +130,23 @@ impl Knowledge {
         {
             return Err(NoteError::Exists { existing: snapshot.note(*other).path.clone() });
         }
+        let action = if to == note.path { NoteAction::Edit } else { NoteAction::Move };
         let files = vec![RelocatedFile { key, to, expected: current.hash, bytes }];
         let links = if update.update_links { LinkPolicy::RewriteIncoming } else { LinkPolicy::KeepIds };
-        let relocation = Relocation { snapshot: &snapshot, files, links };
-        let mut renamed = self.relocate(&mut writer, request, relocation).map_err(|error| match error {
-            // The place that was refused is the one the title names.
-            NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
-            error => error,
-        })?;
+        let relocation = Relocation { snapshot: &snapshot, files, others: BTreeMap::new(), links };
+        let mut renamed =
+            self.relocate(&mut writer, session, (action, request), relocation).map_err(|error| match error {
+                // The place that was refused is the one the title names.
+                NoteError::BadId { reason, .. } => NoteError::BadTitle { title: title.to_owned(), reason },
+                error => error,
+            })?;
         self.show_rewritten(session, &renamed);
         session.forget(&note.path);
         let bytes = renamed.bytes.pop().expect("one note was renamed");
         let note = self.written(session, key, bytes, whole);
         let updated_links = Some(updated_ids(&note.snapshot, &renamed));
-        Ok(UpdatedNote { note, unread, dangling: renamed.dangling, updated_links })
+        let Relocated { dangling, lost_links, .. } = renamed;
+        Ok(UpdatedNote { note, unread, dangling, lost_links, updated_links })
     }
 }
 

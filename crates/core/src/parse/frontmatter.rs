@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::link_site::{LinkSite, TargetForm};
 use super::scalar::{QuoteStyle, resolve_plain};
 use super::yaml::{self, Document, Numbers, ScalarSite, YamlEntry, YamlError};
-use super::{tags, wikilink};
+use super::{markdown, tags, wikilink};
 use crate::model::{DocType, Link, LinkSyntax, LinkType, Value};
 use crate::quote::quoted;
 use crate::staleness::unusable_refs;
@@ -121,6 +121,37 @@ pub fn text_start(bytes: &[u8]) -> usize {
     }
 }
 
+/// Where a text above all others goes: as [`text_start`], and below frontmatter that is not valid, with what is wrong with it.
+/// An error if the frontmatter has no end.
+pub(crate) fn top_of_text(bytes: &[u8]) -> Result<(usize, Option<String>), &'static str> {
+    let start = text_start(bytes);
+    let Some(block) = find(bytes) else {
+        return if is_open_frontmatter(bytes) {
+            Err("the frontmatter has no closing `---` line; add one with replace")
+        } else {
+            Ok((start, None))
+        };
+    };
+    let problem = match yaml::read(&String::from_utf8_lossy(&bytes[block.yaml]), Numbers::Resolved) {
+        Ok(Document::Mapping(_) | Document::Empty | Document::Scalar) => return Ok((start, None)),
+        Ok(Document::List) => "the frontmatter is a list, not keys and values".to_owned(),
+        Err(error) => describe(&error),
+    };
+    let body = &bytes[block.body_start..];
+    let blank = body.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+    Ok((block.body_start + blank, Some(problem)))
+}
+
+/// Whether a text starts with a fence and a line `key: value`, and no fence follows. A rule above text is no frontmatter.
+fn is_open_frontmatter(bytes: &[u8]) -> bool {
+    let start = content_start(bytes);
+    let first = next_line(bytes, start);
+    let second = String::from_utf8_lossy(&bytes[first..next_line(bytes, first)]);
+    let is_key = |key: &str| !key.is_empty() && !key.contains([' ', '`', '*', '[', '<', '|']);
+    bytes[start..first].trim_ascii_end() == b"---"
+        && second.split_once(':').is_some_and(|(key, value)| is_key(key) && (value.starts_with([' ', '\n', '\r'])))
+}
+
 /// The error message, with the line of the file.
 pub(super) fn describe(error: &YamlError) -> String {
     format!("the frontmatter is not valid YAML (line {}: {})", error.line + 1, error.reason)
@@ -131,6 +162,7 @@ fn interpret(entries: Vec<YamlEntry>, yaml: &str, yaml_start: usize) -> Frontmat
     let names = names_as_written(&entries, yaml);
     for (index, YamlEntry { key, value, scalars, .. }) in entries.into_iter().enumerate() {
         let name = names.get(index).map_or(&value, |entry| &entry.value);
+        let mut may_have_links = true;
         match key.as_str() {
             "title" => {
                 read.title = title(name);
@@ -140,12 +172,16 @@ fn interpret(entries: Vec<YamlEntry>, yaml: &str, yaml_start: usize) -> Frontmat
                 read.tags.extend(tags::frontmatter_tags(name));
                 continue;
             }
-            "aliases" | "alias" => read.aliases.extend(aliases(name)),
+            "aliases" | "alias" => {
+                read.aliases.extend(aliases(name));
+                may_have_links = false;
+            }
             "doc_type" => read.warnings.extend(doc_type_warning(&value)),
             "source_refs" => read.warnings.extend(unusable_refs(&value)),
             _ => {}
         }
-        if let Some(link_type) = LinkType::from_name(&key) {
+        if may_have_links {
+            let link_type = LinkType::from_name(&key);
             let sites = scalars.into_iter().filter_map(|scalar| link_site(scalar, link_type));
             read.sites.extend(sites.map(|site| site.shifted(yaml_start)));
         }
@@ -195,31 +231,56 @@ fn doc_type_warning(value: &Value) -> Option<String> {
     (!known).then(|| format!("unknown doc_type {} counts as `other`; the known types are {all}", quoted(&given)))
 }
 
-/// A link from a scalar under a link type's key: `x`, `"[[x]]"`, or the `x` of an unquoted `[[x]]`, which is a nested list
-/// in YAML.
-fn link_site(scalar: ScalarSite, link_type: LinkType) -> Option<LinkSite> {
+/// Whether a scalar may be a link under any key: `"[[x]]"` or `"[x](x.md)"`. Text with links in it is text.
+pub(super) fn may_be_link(scalar: &str) -> bool {
+    let trimmed = scalar.trim();
+    trimmed.starts_with("[[") && trimmed.ends_with("]]") || trimmed.starts_with('[') && trimmed.ends_with(')')
+}
+
+/// A link from a scalar: under any key `"[[x]]"` and `"[x](x.md)"`; under a link type's key also `x`, and the `x` of an
+/// unquoted `[[x]]`, which is a nested list in YAML.
+fn link_site(scalar: ScalarSite, link_type: Option<LinkType>) -> Option<LinkSite> {
     let ScalarSite { range, text, style, in_flow } = scalar;
-    let trimmed = text.trim();
-    let is_url = trimmed.contains("://") || trimmed.starts_with("mailto:");
-    let is_nothing = style == QuoteStyle::Plain && matches!(resolve_plain(&text), Value::Null | Value::Bool(_));
-    if is_url || is_nothing {
-        return None;
-    }
-    let inner = trimmed.strip_prefix("[[").and_then(|inner| inner.strip_suffix("]]")).unwrap_or(trimmed);
-    let inner_start = inner.as_ptr() as usize - text.as_ptr() as usize;
-    let read = wikilink::read(inner, LinkSyntax::Frontmatter)?;
-    let target = inner_start + read.target_range.start..inner_start + read.target_range.end;
+    let found = written_link(&text, style, link_type.is_some())?;
+    let target = found.target_range;
     // Without escapes or folded lines, the file has the text verbatim after the quote.
     let quote = usize::from(matches!(style, QuoteStyle::SingleQuoted | QuoteStyle::DoubleQuoted));
     let is_verbatim = style != QuoteStyle::Block && text.len() + 2 * quote == range.len();
     let target_range =
         if is_verbatim { range.start + quote + target.start..range.start + quote + target.end } else { range.clone() };
+    let own_type = found.link.link_type;
     Some(LinkSite {
-        link: Link { link_type, ..read.link },
+        link: Link { link_type: link_type.unwrap_or(own_type), ..found.link },
         range: range.clone(),
         target_range,
-        form: TargetForm::Yaml { scalar: range, text, target, style, in_flow },
+        form: TargetForm::Yaml { scalar: range, text, target, inner: Box::new(found.form), style, in_flow },
     })
+}
+
+/// The link that a scalar is, with its position in the scalar's text.
+fn written_link(text: &str, style: QuoteStyle, is_named: bool) -> Option<LinkSite> {
+    let trimmed = text.trim();
+    let start = text.len() - text.trim_start().len();
+    if trimmed.starts_with('[') && trimmed.ends_with(')') {
+        let sites = markdown::read(trimmed).sites;
+        let [site] = <[LinkSite; 1]>::try_from(sites).ok()?;
+        return (site.range == (0..trimmed.len())).then(|| site.shifted(start));
+    }
+    let is_url = trimmed.contains("://") || trimmed.starts_with("mailto:");
+    let is_nothing = style == QuoteStyle::Plain && matches!(resolve_plain(text), Value::Null | Value::Bool(_));
+    if is_url || is_nothing {
+        return None;
+    }
+    let in_brackets = trimmed.strip_prefix("[[").and_then(|inner| inner.strip_suffix("]]"));
+    let inner = match in_brackets.filter(|inner| !inner.contains(['[', ']'])) {
+        Some(inner) => inner,
+        None if is_named => in_brackets.unwrap_or(trimmed),
+        None => return None,
+    };
+    let inner_start = inner.as_ptr() as usize - text.as_ptr() as usize;
+    let read = wikilink::read(inner, LinkSyntax::Frontmatter)?;
+    let target_range = inner_start + read.target_range.start..inner_start + read.target_range.end;
+    Some(LinkSite { link: read.link, range: 0..text.len(), target_range, form: TargetForm::Wiki })
 }
 
 #[cfg(test)]
@@ -358,5 +419,19 @@ mod tests {
         check_links("references: [https://x.org/a, mailto:a@b.c]", &[]);
         check_links("references: \"a\\u0062c\"", &["references abc @\"a\\u0062c\""]);
         check_links("up: [[a]]\nnested: {references: b}", &[]);
+    }
+
+    #[test]
+    fn links_in_quotes_are_links_under_any_key() {
+        check_links("up: \"[[a]]\"", &["references a @a"]);
+        check_links("up: '[[a/b#h|depends_on]]' # c", &["depends_on a/b#h @a/b"]);
+        check_links("see: ['[[a]]', plain, \"[x](b.md#h)\"]", &["references a @a", "references b.md#h|x @b.md"]);
+        check_links("see:\n  - \"[x](<b c.md>)\"\n", &["references b c.md|x @b c.md"]);
+        check_links("implements: \"[x](b.md)\"", &["implements b.md|x @b.md"]);
+        for text in
+            ["see [[a]]", "[[a]] [[b]]", "[x](https://x.org)", "[x](a.md) and [y](b.md)", "[x](pic.png)", "![[a]]"]
+        {
+            check_links(&format!("up: \"{text}\"\ntitle: \"[[t]]\"\naliases: [\"[[n]]\"]"), &[]);
+        }
     }
 }

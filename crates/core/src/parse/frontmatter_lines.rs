@@ -4,15 +4,17 @@ use std::ops::Range;
 
 use super::SpliceError;
 use super::frontmatter::{self, Block, newline, next_line};
-use super::old_list::OldList;
+use super::old_list::{ItemBytes, OldList};
 use super::scalar::{self, QuoteStyle};
-use super::yaml::{Mapping, YamlEntry};
+use super::yaml::{Mapping, ScalarSite, YamlEntry};
 use crate::model::Value;
 
 /// The new value of a key.
 pub(super) enum NewValue<'v> {
     Text(&'v str),
     List(&'v [String]),
+    /// The tags. Items that stay keep their bytes: `'#a'` and `2024` are the tags `a` and `2024`.
+    Tags(&'v [String]),
     /// Any other value, as YAML on one line.
     Written(String, &'v Value),
 }
@@ -42,13 +44,21 @@ pub(super) fn replace(
         NewValue::List(items) if was_flow && lines.is_one_line() => {
             with_value_after_key(text, &lines, &flow_list(items))
         }
-        NewValue::List([]) => {
+        NewValue::Tags(items) if was_flow && let Some(extended) = with_flow_items_added(text, block, entry, items) => {
+            extended
+        }
+        NewValue::Tags(items) if was_flow && lines.is_one_line() => {
+            let kept = kept_items(text, block, entry, items);
+            with_value_after_key(text, &lines, &format!("[{}]", kept.join(", ")))
+        }
+        NewValue::List([]) | NewValue::Tags([]) => {
             let comments =
                 OldList::read(text, block, &lines, entry).comment_lines(entry_indent(text, &lines) + 2, text);
             let (before, after) = (&text[..lines.end], &text[lines.end..]);
             [with_value_after_key(before, &lines, "[]").as_slice(), comments.as_bytes(), after].concat()
         }
-        NewValue::List(items) => with_list_below_key(text, block, &lines, entry, items),
+        NewValue::List(items) => with_list_below_key(text, block, &lines, entry, (items, ItemBytes::AsText)),
+        NewValue::Tags(items) => with_list_below_key(text, block, &lines, entry, (items, ItemBytes::Kept)),
     })
 }
 
@@ -92,9 +102,48 @@ fn with_value_after_key(text: &[u8], lines: &EntryLines, value: &str) -> Vec<u8>
     }
 }
 
+/// A list in brackets with items added at its end; `None` if an old item does not stay.
+fn with_flow_items_added(text: &[u8], block: &Block, entry: &YamlEntry, items: &[String]) -> Option<Vec<u8>> {
+    let added = items.get(entry.scalars.len()..)?;
+    let is_kept = entry.scalars.iter().zip(items).all(|(scalar, item)| says_tag(scalar, item));
+    if !is_kept || !matches!(&entry.value, Value::List(items) if items.len() == entry.scalars.len()) {
+        return None;
+    }
+    let value_start = block.yaml.start + entry.value_range.start;
+    let at = entry.scalars.last().map_or(value_start + 1, |last| block.yaml.start + last.range.end);
+    let mut written: Vec<String> = added.iter().map(|item| scalar::write(item, QuoteStyle::Plain, true)).collect();
+    if !entry.scalars.is_empty() {
+        written.insert(0, String::new());
+    }
+    Some([&text[..at], written.join(", ").as_bytes(), &text[at..]].concat())
+}
+
+/// The items as they are written in the old list, or as new ones.
+fn kept_items(text: &[u8], block: &Block, entry: &YamlEntry, items: &[String]) -> Vec<String> {
+    let written = |item: &String| match entry.scalars.iter().find(|scalar| says_tag(scalar, item)) {
+        Some(scalar) => {
+            let range = block.yaml.start + scalar.range.start..block.yaml.start + scalar.range.end;
+            String::from_utf8_lossy(&text[range]).into_owned()
+        }
+        None => scalar::write(item, QuoteStyle::Plain, true),
+    };
+    items.iter().map(written).collect()
+}
+
+/// Whether an item of a list is this tag.
+pub(super) fn says_tag(scalar: &ScalarSite, tag: &str) -> bool {
+    scalar.text.trim_start_matches('#') == tag
+}
+
 /// Writes a list on the lines below its key, indented like the old list. Comments in the old list stay, those of removed
 /// items on their own lines.
-fn with_list_below_key(text: &[u8], block: &Block, lines: &EntryLines, entry: &YamlEntry, items: &[String]) -> Vec<u8> {
+fn with_list_below_key(
+    text: &[u8],
+    block: &Block,
+    lines: &EntryLines,
+    entry: &YamlEntry,
+    (items, bytes): (&[String], ItemBytes),
+) -> Vec<u8> {
     let newline = newline(text);
     let indent_below_key = entry_indent(text, lines) + 2;
     let old = OldList::read(text, block, lines, entry);
@@ -108,7 +157,7 @@ fn with_list_below_key(text: &[u8], block: &Block, lines: &EntryLines, entry: &Y
     let from = value_line_start(text, lines);
     let was_list = matches!(entry.value, Value::List(_));
     let indent = if was_list { indent_at(text, from) } else { indent_below_key };
-    [&text[..from], old.with_items(items, indent, text).as_slice(), &text[lines.end..]].concat()
+    [&text[..from], old.with_items((items, bytes), indent, text).as_slice(), &text[lines.end..]].concat()
 }
 
 /// The lines of one entry in the file, in bytes.
@@ -181,8 +230,8 @@ fn new_entry(key: &str, new: &NewValue<'_>, indent: usize, newline: &str) -> Str
     match new {
         NewValue::Written(value, _) => format!("{margin}{key}: {value}{newline}"),
         NewValue::Text(text) => format!("{margin}{key}: {}{newline}", scalar::write(text, QuoteStyle::Plain, false)),
-        NewValue::List([]) => format!("{margin}{key}: []{newline}"),
-        NewValue::List(items) => {
+        NewValue::List([]) | NewValue::Tags([]) => format!("{margin}{key}: []{newline}"),
+        NewValue::List(items) | NewValue::Tags(items) => {
             format!("{margin}{key}:{newline}{}", block_list(items, indent + 2, newline))
         }
     }

@@ -32,8 +32,15 @@ pub(super) enum TargetForm {
     Escaped { rest: String },
     /// Inside a shortcode.
     Shortcode,
-    /// Part of a YAML scalar.
-    Yaml { scalar: Range<usize>, text: String, target: Range<usize>, style: QuoteStyle, in_flow: bool },
+    /// Part of a YAML scalar, whose text has the syntax `inner` around the target.
+    Yaml {
+        scalar: Range<usize>,
+        text: String,
+        target: Range<usize>,
+        inner: Box<Self>,
+        style: QuoteStyle,
+        in_flow: bool,
+    },
 }
 
 impl LinkSite {

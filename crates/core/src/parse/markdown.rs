@@ -11,7 +11,7 @@ use super::comments::Comments;
 use super::html::{self, RawElements};
 use super::link_site::LinkSite;
 use super::open_link::OpenLink;
-use super::{MAX_HEADINGS, MAX_LINKS, covers, shortcode, tags};
+use super::{MAX_HEADINGS, MAX_LINKS, MAX_PARSED_BYTES, covers, shortcode, tags};
 
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
@@ -64,8 +64,18 @@ pub(super) enum Wanted {
     OtherFiles,
 }
 
+/// The part of a body that is parsed. The parser takes up to a hundred times the length of a paragraph.
+pub(super) fn parsed_part(body: &str) -> &str {
+    if body.len() <= MAX_PARSED_BYTES {
+        return body;
+    }
+    let part = &body[..body.floor_char_boundary(MAX_PARSED_BYTES)];
+    part.rfind('\n').map_or(part, |end| &part[..=end])
+}
+
 /// Reads a body.
 pub(super) fn read(body: &str) -> Markdown {
+    let body = parsed_part(body);
     let shortcodes = shortcode::find(body);
     if shortcodes.is_empty() {
         return Pass::new(body, Wanted::Notes).read();
@@ -76,6 +86,7 @@ pub(super) fn read(body: &str) -> Markdown {
 
 /// The relative links of a body to files that are not notes.
 pub(super) fn other_file_sites(body: &str) -> Vec<LinkSite> {
+    let body = parsed_part(body);
     let shortcodes = shortcode::find(body);
     let without = shortcode::without(body, &shortcodes);
     Pass::new(&without, Wanted::OtherFiles).read().sites

@@ -30,11 +30,12 @@ mod markdown_test;
 #[cfg(test)]
 mod properties_test;
 
-pub(crate) use frontmatter::newline;
 pub use frontmatter::{frontmatter_tags_of, text_start, with_new_text};
+pub(crate) use frontmatter::{newline, top_of_text};
 pub use link_site::LinkSite;
 pub use new_note::new_note_text;
 pub use outline::{OutlineHeading, TaskItem, inline_tags, line_of, outline, tasks};
+pub(crate) use read_note::same_length_text;
 pub use read_note::{decode, read_note};
 pub(crate) use rewrite::rewrite_sites;
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
@@ -47,13 +48,16 @@ use std::ops::Range;
 use crate::model::{Link, LinkSyntax, Section, Tag, TextCounts, Value};
 
 /// Increased whenever the same text would give other parts, so that stored notes are parsed again.
-pub const PARSER_VERSION: u32 = 5;
+pub const PARSER_VERSION: u32 = 7;
 
 /// Limits for one note, far more than people write. In a generated file the rest stays text: each part takes many times
 /// the memory of its bytes.
 const MAX_TAGS: usize = 10_000;
 const MAX_LINKS: usize = 50_000;
 const MAX_HEADINGS: usize = 50_000;
+
+/// Bytes of a body in which links, tags, headings and tasks are looked for.
+const MAX_PARSED_BYTES: usize = 8 << 20;
 
 /// The parts of one file's text.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -93,6 +97,12 @@ pub fn parse(text: &str) -> Parsed {
     let tasks_open = body.tasks.len() - tasks_done;
     let counts = TextCounts { chars: text_chars(body_text, body_start), tasks_open, tasks_done };
     let mut warnings = front.warnings;
+    if markdown::parsed_part(body_text).len() < body_text.len() {
+        let megabytes = MAX_PARSED_BYTES >> 20;
+        warnings.push(format!(
+            "links, tags, headings and tasks are looked for in its first {megabytes} MB only; split the note to use all"
+        ));
+    }
     cap(&mut tags, MAX_TAGS, "tags", &mut warnings);
     cap(&mut links, MAX_LINKS, "links", &mut warnings);
     cap(&mut headings, MAX_HEADINGS, "headings", &mut warnings);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::frontmatter::{Block, newline};
-use super::frontmatter_lines::{EntryLines, line_end};
+use super::frontmatter_lines::{EntryLines, line_end, says_tag};
 use super::scalar::{self, QuoteStyle, resolve_plain};
 use super::yaml::{ScalarSite, YamlEntry};
 use crate::model::Value;
@@ -11,6 +11,15 @@ use crate::model::Value;
 /// A list before the edit.
 pub(super) struct OldList {
     lines: Vec<ListLine>,
+}
+
+/// How an item that stays is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemBytes {
+    /// As before.
+    Kept,
+    /// So that it reads as text.
+    AsText,
 }
 
 struct ListLine {
@@ -70,7 +79,7 @@ impl OldList {
     }
 
     /// The lines for the new items; lines of unchanged items are kept.
-    pub(super) fn with_items(&self, items: &[String], indent: usize, text: &[u8]) -> Vec<u8> {
+    pub(super) fn with_items(&self, (items, bytes): (&[String], ItemBytes), indent: usize, text: &[u8]) -> Vec<u8> {
         let (margin, newline) = (" ".repeat(indent), newline(text));
         let mut written = Vec::new();
         let mut rest = self.lines.as_slice();
@@ -82,7 +91,10 @@ impl OldList {
             };
             let (passed, line) = (&rest[..at], &rest[at]);
             passed.iter().for_each(|line| written.extend_from_slice(&line.without_item(indent, text)));
-            written.extend_from_slice(&line.with_item(item, text));
+            match bytes {
+                ItemBytes::Kept => written.extend_from_slice(&text[line.range.clone()]),
+                ItemBytes::AsText => written.extend_from_slice(&line.with_item(item, text)),
+            }
             rest = &rest[at + 1..];
         }
         rest.iter().for_each(|line| written.extend_from_slice(&line.without_item(indent, text)));
@@ -93,7 +105,7 @@ impl OldList {
 impl ListLine {
     /// Whether its item is this one.
     fn says(&self, item: &str) -> bool {
-        self.item.as_ref().is_some_and(|(scalar, _)| scalar.text.trim_start_matches('#') == item)
+        self.item.as_ref().is_some_and(|(scalar, _)| says_tag(scalar, item))
     }
 
     /// The line with its item as text.

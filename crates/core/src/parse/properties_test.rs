@@ -296,3 +296,13 @@ fn tags_links_and_headings_are_capped_with_a_warning() {
     let at_limit = repeat(MAX_TAGS, |n| format!("#t{n} ")) + &repeat(MAX_LINKS, |n| format!("[[{n}]] "));
     assert!(parse(&at_limit).warnings.is_empty());
 }
+
+#[test]
+fn long_notes_are_parsed_up_to_a_limit_with_a_warning() {
+    let text = format!("[[first]]\n{}[[late]] #late\n# Late\n", format!("{}\n", "é".repeat(5_000)).repeat(1_000));
+    let parsed = parse(&text);
+    assert_eq!((parsed.links.len(), parsed.tags.len(), parsed.sections.len()), (1, 0, 1));
+    assert_eq!(parsed.sections[0].range.end, text.len());
+    assert_eq!(parsed.warnings.len(), 1, "{:?}", parsed.warnings);
+    assert_eq!(link_sites(&text).len(), 1);
+}

@@ -1,5 +1,7 @@
 //! Parses the bytes of a file into a note.
 
+use std::borrow::Cow;
+
 use super::{TitleRule, parse};
 use crate::model::{Note, VaultPath};
 use crate::ports::FileContent;
@@ -37,6 +39,19 @@ pub fn read_note(path: &VaultPath, content: &FileContent, title_rule: &TitleRule
 /// A file's bytes as text; invalid UTF-8 becomes `U+FFFD`.
 pub fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The bytes as text of the same length: each byte that is not part of valid UTF-8 becomes one control character.
+pub(crate) fn same_length_text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '\u{1a}'));
+    }
+    Cow::Owned(text)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::link_site::{LinkSite, TargetForm};
-use super::{destination, link_sites, scalar, wikilink};
+use super::{destination, link_sites, same_length_text, scalar, wikilink};
 use crate::model::Link;
 
 /// A text with new targets.
@@ -34,16 +34,26 @@ pub struct RefusedTarget {
 pub fn rewrite_targets(text: &str, new_target: impl FnMut(&LinkSite) -> Option<String>) -> Rewritten {
     let sites = link_sites(text);
     let targets = sites.iter().map(new_target).collect();
-    rewrite_sites(text, &sites, targets, link_sites)
+    let RewrittenBytes { bytes, refused } = rewrite_sites(text.as_bytes(), &sites, targets, link_sites);
+    Rewritten { text: String::from_utf8(bytes).expect("whole targets were replaced by text"), refused }
 }
 
-/// Changes the targets of these sites, which `find` returns for the text.
+/// A file's bytes with new targets.
+pub(crate) struct RewrittenBytes {
+    pub(crate) bytes: Vec<u8>,
+    /// The links that were left unchanged.
+    pub(crate) refused: Vec<RefusedTarget>,
+}
+
+/// Changes the targets of these sites, which `find` returns for [`same_length_text`] of the bytes. Bytes that are not UTF-8
+/// stay as they are.
 pub(crate) fn rewrite_sites(
-    text: &str,
+    bytes: &[u8],
     sites: &[LinkSite],
     targets: Vec<Option<String>>,
     find: fn(&str) -> Vec<LinkSite>,
-) -> Rewritten {
+) -> RewrittenBytes {
+    let text = &*same_length_text(bytes);
     let mut edits: Vec<Edit> = Vec::new();
     let mut edit_at: FxHashMap<usize, usize> = FxHashMap::default();
     let mut refused = Vec::new();
@@ -52,7 +62,7 @@ pub(crate) fn rewrite_sites(
         match edit_at.get(&site.target_range.start).map(|at| &mut edits[*at]) {
             Some(edit) if edit.target == target => edit.sites.push(index),
             Some(_) => refused.push((index, target)),
-            None => match replacement(site, &target) {
+            None => match replacement(site, &target).filter(|(range, _)| is_utf8(&bytes[range.clone()])) {
                 Some((range, written)) => {
                     edit_at.insert(site.target_range.start, edits.len());
                     edits.push(Edit { range, written, target, sites: vec![index] });
@@ -65,7 +75,7 @@ pub(crate) fn rewrite_sites(
     accept((text, sites, find), &mut accepted, edits, &mut refused);
     refused.sort_by_key(|(index, _)| *index);
     let refused = refused.into_iter().map(|(index, target)| RefusedTarget { link: sites[index].link.clone(), target });
-    Rewritten { text: apply(text, &accepted), refused: refused.collect() }
+    RewrittenBytes { bytes: apply(bytes, &accepted), refused: refused.collect() }
 }
 
 /// A text, its links, and how they are found.
@@ -83,20 +93,26 @@ struct Edit {
 
 /// The range and its new text, or `None` if the syntax cannot hold the target.
 fn replacement(site: &LinkSite, target: &str) -> Option<(Range<usize>, String)> {
-    let range = site.target_range.clone();
+    let written = written_target(&site.form, target)?;
     match &site.form {
-        TargetForm::Wiki => wikilink::can_hold(target).then(|| (range, target.to_owned())),
-        // A target that would end it early does not read back.
-        TargetForm::Shortcode => Some((range, target.to_owned())),
-        TargetForm::Bare => Some((range, destination::encode(target, false))),
-        TargetForm::Angle => Some((range, destination::encode(target, true))),
-        TargetForm::Escaped { rest } => {
-            Some((range, destination::encode(target, false) + &destination::encode_rest(rest)))
+        TargetForm::Yaml { scalar, text, target: place, style, in_flow, .. } => {
+            let text = format!("{}{written}{}", &text[..place.start], &text[place.end..]);
+            Some((scalar.clone(), scalar::write(&text, *style, *in_flow)))
         }
-        TargetForm::Yaml { scalar, text, target: place, style, in_flow } => wikilink::can_hold(target).then(|| {
-            let text = format!("{}{target}{}", &text[..place.start], &text[place.end..]);
-            (scalar.clone(), scalar::write(&text, *style, *in_flow))
-        }),
+        _ => Some((site.target_range.clone(), written)),
+    }
+}
+
+/// A target as it is written in a syntax; in YAML, within the scalar's text.
+fn written_target(form: &TargetForm, target: &str) -> Option<String> {
+    match form {
+        TargetForm::Wiki => wikilink::can_hold(target).then(|| target.to_owned()),
+        // A target that would end it early does not read back.
+        TargetForm::Shortcode => Some(target.to_owned()),
+        TargetForm::Bare => Some(destination::encode(target, false)),
+        TargetForm::Angle => Some(destination::encode(target, true)),
+        TargetForm::Escaped { rest } => Some(destination::encode(target, false) + &destination::encode_rest(rest)),
+        TargetForm::Yaml { inner, .. } => written_target(inner, target),
     }
 }
 
@@ -129,7 +145,8 @@ fn reads_back((text, sites, find): Source<'_>, edits: &[Edit]) -> bool {
             expected[*index].target.clone_from(&edit.target);
         }
     }
-    let found = find(&apply(text, edits));
+    let edited = apply(text.as_bytes(), edits);
+    let found = find(std::str::from_utf8(&edited).expect("whole targets were replaced by text"));
     // Labels are not compared: the visible text may follow the target.
     let same = |found: &LinkSite, expected: &Link| {
         found.link.target == expected.target
@@ -140,21 +157,26 @@ fn reads_back((text, sites, find): Source<'_>, edits: &[Edit]) -> bool {
     found.len() == expected.len() && found.iter().zip(&expected).all(|(found, expected)| same(found, expected))
 }
 
-fn apply(text: &str, edits: &[Edit]) -> String {
+fn apply(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
     let mut ordered: Vec<&Edit> = edits.iter().collect();
     ordered.sort_by_key(|edit| edit.range.start);
-    let mut written = String::with_capacity(text.len());
+    let mut written = Vec::with_capacity(bytes.len());
     let mut done = 0;
     for edit in ordered {
         // Ranges should not overlap; if they did, the result would not read back.
         if edit.range.start < done {
             continue;
         }
-        written.push_str(&text[done..edit.range.start]);
-        written.push_str(&edit.written);
+        written.extend_from_slice(&bytes[done..edit.range.start]);
+        written.extend_from_slice(edit.written.as_bytes());
         done = edit.range.end;
     }
-    written + &text[done..]
+    written.extend_from_slice(&bytes[done..]);
+    written
+}
+
+fn is_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok()
 }
 
 #[cfg(test)]
@@ -178,7 +200,27 @@ mod tests {
         check("---\nreferences: [a, '[[b#h|x]]']\n---\n", "c", "---\nreferences: [c, '[[c#h|x]]']\n---\n", 0);
         check("---\nreferences: [[a]]\n---\n", "b, c", "---\nreferences: [[\"b, c\"]]\n---\n", 0);
         check("---\nextends: \"\\x61\"\n---\n", "é", "---\nextends: \"é\"\n---\n", 0);
+        check("---\nup: \"[[a|x]]\" # c\n---\n", "b: c", "---\nup: \"[[b: c|x]]\" # c\n---\n", 0);
+        check("---\nup: '[x](a.md#h)'\n---\n", "it's b.md", "---\nup: '[x](it%27s%20b.md#h)'\n---\n", 0);
         check("`[[a]]` %%[[a]]%%", "b", "`[[a]]` %%[[a]]%%", 0);
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_stay() {
+        let bytes = b"---\nup: \"[[a]]\"\nx: caf\xE9\n---\n\xFF [[a|caf\xE9]] [t](a\xE9.md) \xFE";
+        let sites = link_sites(&same_length_text(bytes));
+        let targets = sites.iter().map(|site| (site.link.target == "a").then(|| "b".to_owned())).collect();
+        let rewritten = rewrite_sites(bytes, &sites, targets, link_sites);
+        let expected = b"---\nup: \"[[b]]\"\nx: caf\xE9\n---\n\xFF [[b|caf\xE9]] [t](a\xE9.md) \xFE";
+        assert_eq!((rewritten.bytes.as_slice(), rewritten.refused.len()), (expected.as_slice(), 0));
+        let label = b"---\nup: \"[[a|caf\xE9]]\"\n---\n";
+        let sites = link_sites(&same_length_text(label));
+        let rewritten = rewrite_sites(label, &sites, vec![Some("b".to_owned())], link_sites);
+        assert_eq!(
+            (rewritten.bytes.as_slice(), rewritten.refused.len()),
+            (label.as_slice(), 1),
+            "the scalar has other bytes"
+        );
     }
 
     #[test]

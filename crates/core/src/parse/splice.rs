@@ -39,7 +39,7 @@ pub enum SpliceError {
 pub fn splice_frontmatter(text: &[u8], edits: &[FrontmatterEdit]) -> Result<Vec<u8>, SpliceError> {
     edits.iter().try_fold(text.to_vec(), |text, edit| match edit {
         FrontmatterEdit::Title(title) => set(text, "title", &NewValue::Text(title)),
-        FrontmatterEdit::Tags(tags) => set(text, "tags", &NewValue::List(tags)),
+        FrontmatterEdit::Tags(tags) => set(text, "tags", &NewValue::Tags(tags)),
         FrontmatterEdit::Set(key, value) => set_value(text, key, value),
         FrontmatterEdit::Remove(key) => remove(text, key),
     })
@@ -52,10 +52,8 @@ impl NewValue<'_> {
             Self::Text(text) if key == "title" => {
                 value.as_text() == Some(text) || frontmatter::title(value).as_deref() == Some(text)
             }
-            Self::List(items) if key == "tags" => {
-                let tags = frontmatter_tags(value);
-                tags.iter().map(|tag| tag.trim_start_matches('#')).eq(items.iter().map(String::as_str))
-            }
+            Self::List(items) if key == "tags" => has_tags(value, items),
+            Self::Tags(items) => has_tags(value, items),
             Self::Text(_) | Self::List(_) | Self::Written(..) => *value == self.value(),
         }
     }
@@ -64,10 +62,15 @@ impl NewValue<'_> {
     fn value(&self) -> Value {
         match self {
             Self::Text(text) => Value::Text((*text).to_owned()),
-            Self::List(items) => Value::List(items.iter().cloned().map(Value::Text).collect()),
+            Self::List(items) | Self::Tags(items) => Value::List(items.iter().cloned().map(Value::Text).collect()),
             Self::Written(_, value) => (*value).clone(),
         }
     }
+}
+
+fn has_tags(value: &Value, tags: &[String]) -> bool {
+    let bare = |tag: &String| tag.trim_start_matches('#').to_owned();
+    frontmatter_tags(value).iter().map(bare).eq(tags.iter().map(bare))
 }
 
 /// The present frontmatter: none, or valid.
@@ -112,12 +115,26 @@ fn set(text: Vec<u8>, key: &str, new: &NewValue<'_>) -> Result<Vec<u8>, SpliceEr
         (None, _) => lines::create(&text, key, new),
     };
     let mut expected: Vec<_> = mapping.entries.iter().map(|entry| (entry.key.as_str(), &entry.value)).collect();
-    let value = new.value();
+    let value = match new {
+        NewValue::Tags(tags) => value_of_tags(&edited, tags)?,
+        _ => new.value(),
+    };
     match expected.iter_mut().find(|(name, _)| *name == key) {
         Some((_, old)) => *old = &value,
         None => expected.push((key, &value)),
     }
     verify(edited, &expected)
+}
+
+/// The value of `tags` in the result, if it has exactly these tags: an item that stays may be a number.
+fn value_of_tags(edited: &[u8], tags: &[String]) -> Result<Value, SpliceError> {
+    let value = |numbers| -> Option<Value> {
+        let (_, mapping) = read(edited, numbers).ok()?;
+        mapping.entries.into_iter().find(|entry| entry.key == "tags").map(|entry| entry.value)
+    };
+    let is_expected = value(Numbers::AsWritten).is_some_and(|value| has_tags(&value, tags));
+    let value = value(Numbers::Resolved).filter(|_| is_expected);
+    value.ok_or(SpliceError::Unsupported("the tags would not read back"))
 }
 
 fn remove(text: Vec<u8>, key: &str) -> Result<Vec<u8>, SpliceError> {
@@ -193,6 +210,18 @@ mod tests {
     }
 
     #[test]
+    fn tags_that_stay_keep_their_bytes() {
+        let list = "---\ntags: [ 'a b',\"c\" , '#d', 007 ] # why\n---\n";
+        check(list, tags(&["a b", "c", "d", "007", "e"]), &list.replace("007 ]", "007, e ]"));
+        check(list, tags(&["a b", "d", "007"]), "---\ntags: ['a b', '#d', 007] # why\n---\n");
+        let lines = "---\ntags: [\n  \"a\", # one\n  b,\n]\n---\n";
+        check(lines, tags(&["a", "b", "c: d"]), "---\ntags: [\n  \"a\", # one\n  b, \"c: d\",\n]\n---\n");
+        let below = "---\ntags:\n  - \"a\"\n  - '#b'\n  - 2024\n---\n";
+        check(below, tags(&["a", "b", "2024", "c"]), &below.replace("2024\n", "2024\n  - c\n"));
+        check("---\ntags: [ ]\n---\n", tags(&["a", "b"]), "---\ntags: [a, b ]\n---\n");
+    }
+
+    #[test]
     fn comments_inside_a_list_stay() {
         let list = "---\ntags:\n  # the first\n  - a # why a\n  # the second\n  - b   # why b\n  - c\nx: 1\n---\n";
         check(
@@ -215,7 +244,7 @@ mod tests {
         check(
             "---\ntags:\n- '#a' # why\n- 2024 # y\n---\n",
             tags(&["2024", "a"]),
-            "---\ntags:\n# why\n- \"2024\" # y\n- a\n---\n",
+            "---\ntags:\n# why\n- 2024 # y\n- a\n---\n",
         );
         check("---\r\ntags:\r\n  - a # w\r\n---\r\n", tags(&["b"]), "---\r\ntags:\r\n  - b\r\n  # w\r\n---\r\n");
     }

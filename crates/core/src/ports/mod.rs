@@ -7,8 +7,11 @@
 mod clock;
 mod embedder;
 mod memory_store;
+mod note_feed;
+mod note_history;
 mod note_store;
 mod sources;
+mod text_model;
 mod vault_files;
 mod vector_store;
 
@@ -19,12 +22,19 @@ pub use memory_store::{
     MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Redaction, Refusal, RelationFilter,
     StoredVector, TextOwner, UndoError,
 };
+pub use note_feed::{FeedError, NoteChanges, NoteFeed};
+pub use note_history::{
+    LoggedFile, LoggedVersion, LoggedWrite, NamePeriod, NoteAction, NoteHistory, OUTSIDE, WriteFilter, WriteNumber,
+    WriteOrigin,
+};
 pub use note_store::{
     Loaded, NoteChange, NoteSet, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
 };
-pub use sources::{SourceStatus, SourcedNote, Sources, Traced, TracedSource};
+pub use sources::{NoSources, SourceStatus, SourcedNote, Sources, Traced, TracedSource};
+pub use text_model::{ModelText, NamedEntities, NamedRelation, TextModel, TextModelError};
 pub use vault_files::{
-    FileChange, FileContent, ListedFile, Listing, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError,
+    FileChange, FileContent, Image, ListedFile, Listing, OtherFiles, TrashReason, TrashedFile, VaultError, VaultFiles,
+    WriteError,
 };
 pub use vector_store::{
     Calibration, Coverage, EXACT_HITS, Grade, MissingVector, PassageHash, VectorHit, VectorQuery, VectorStore,

@@ -67,3 +67,24 @@ pub enum SourceStatus {
     /// History exists, but could not be read, or not far enough.
     Unknown,
 }
+
+/// For notes that are not in a folder: what they are about cannot be compared.
+#[derive(Debug, Default)]
+pub struct NoSources;
+
+impl Sources for NoSources {
+    fn versions(&self, _: &[SourceRef]) -> Vec<SourceVersion> {
+        Vec::new()
+    }
+
+    fn trace(&self, notes: &[SourcedNote<'_>]) -> Traced {
+        let unknown =
+            |source: &SourceRef| TracedSource { path: source.as_str().to_owned(), status: SourceStatus::Unknown };
+        let warning = "cannot compare notes with their sources: these notes are in a database, without the files around them; \
+                       run `quipu stale` in a checkout";
+        Traced {
+            notes: notes.iter().map(|note| note.refs.iter().map(unknown).collect()).collect(),
+            warnings: if notes.is_empty() { Vec::new() } else { vec![warning.to_owned()] },
+        }
+    }
+}

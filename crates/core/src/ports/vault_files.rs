@@ -1,5 +1,8 @@
 //! The user's files: the source of truth about notes.
 
+use std::collections::BTreeSet;
+
+use super::note_history::{NoteHistory, WriteOrigin};
 use crate::RequestKey;
 use crate::model::{ContentHash, FileStat, VaultPath, Warning};
 
@@ -7,7 +10,7 @@ use crate::model::{ContentHash, FileStat, VaultPath, Warning};
 ///
 /// A file that the vault's rules exclude (hidden, git-ignored, excluded by settings, not Markdown, a symbolic link out of
 /// the vault) does not exist for these methods.
-pub trait VaultFiles: Send + Sync {
+pub trait VaultFiles: NoteHistory {
     /// Every note file, sorted by path in byte order, and what had to be skipped, with the reason.
     fn list(&self) -> Result<Listing, VaultError>;
 
@@ -17,6 +20,22 @@ pub trait VaultFiles: Send + Sync {
 
     /// The whole file; `None` if there is no such note file.
     fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError>;
+
+    /// The image that a note shows: its path from the note's folder or from the root, or the end of its path. `None` if there is
+    /// none that the rules include.
+    fn image(&self, _note: &VaultPath, _target: &str) -> Result<Option<Image>, VaultError> {
+        Ok(None)
+    }
+
+    /// Reads several files in one step. For each path, in order, what [`VaultFiles::read`] returns.
+    fn read_many(&self, paths: &[&VaultPath]) -> Vec<Result<Option<FileContent>, VaultError>> {
+        paths.iter().map(|path| self.read(path)).collect()
+    }
+
+    /// The number of files to read in one step: more than one where every step costs a round trip.
+    fn batch_size(&self) -> usize {
+        1
+    }
 
     /// The exact paths of all files and folders that equal `path` when case is ignored, excluded ones too: an exact match
     /// first, the others in byte order.
@@ -34,16 +53,19 @@ pub trait VaultFiles: Send + Sync {
     /// replaced, moved or deleted go to the trash, from where [`VaultFiles::restore`] brings them back. After a crash, the
     /// next opening completes or undoes the write. Returns the new stat of each file, `None` for deleted ones.
     fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
-        self.apply_for(changes, None)
+        self.apply_for(changes, &WriteOrigin::UNKNOWN)
     }
 
-    /// Like [`VaultFiles::apply`], for a request that a client may retry: the key is recorded in the same step. The record
-    /// survives a kill of the process, not a power cut, after which no client is left to retry.
-    fn apply_for(
-        &self,
-        changes: &[FileChange],
-        request: Option<RequestKey>,
-    ) -> Result<Vec<Option<FileStat>>, WriteError>;
+    /// Like [`VaultFiles::apply`], for a client whose name goes to the history. The key of a request that the client may
+    /// retry is recorded in the same step. That record survives a kill of the process, not a power cut, after which no
+    /// client is left to retry.
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError>;
+
+    /// The files at or below a folder that are not notes, and what a move of the folder must leave. Without any files in
+    /// vaults that hold notes only.
+    fn list_others_below(&self, _folder: &VaultPath) -> Result<OtherFiles, VaultError> {
+        Ok(OtherFiles::default())
+    }
 
     /// Removes the empty folders at and below a path, for example after all notes of a folder were moved. Folders with any
     /// file stay.
@@ -58,12 +80,29 @@ pub trait VaultFiles: Send + Sync {
     /// The files in the trash, newest first.
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError>;
 
-    /// Deletes every version of the note at a path from the trash, also those under names that it had before; returns their
-    /// number.
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError>;
-
-    /// Restores a file from the trash to its old path. A different file at that path goes to the trash.
+    /// Restores a file from the trash to its old path, for the command line. A different file at that path goes to the
+    /// trash.
     fn restore(&self, trashed: &TrashedFile) -> Result<FileStat, WriteError>;
+}
+
+/// Files of a folder that are not notes.
+#[derive(Debug, Default)]
+pub struct OtherFiles {
+    /// Those that may be moved, sorted.
+    pub files: Vec<VaultPath>,
+    /// Files and folders, these with `/` at the end, that stay: the vault's rules exclude them, so they must not be moved to
+    /// where the rules include them; or they are symbolic links. Sorted.
+    pub kept: Vec<String>,
+}
+
+impl dyn VaultFiles + '_ {
+    /// Reads any number of files, in batches of the size that suits this vault.
+    pub fn read_in_batches<'a>(
+        &'a self,
+        paths: &'a [&'a VaultPath],
+    ) -> impl Iterator<Item = Result<Option<FileContent>, VaultError>> + 'a {
+        paths.chunks(self.batch_size()).flat_map(|batch| self.read_many(batch))
+    }
 }
 
 /// The result of a walk.
@@ -108,6 +147,15 @@ pub struct FileContent {
     pub hash: ContentHash,
 }
 
+/// An image that a note shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Its media type, by the extension of its name.
+    pub media_type: &'static str,
+    /// The whole file.
+    pub bytes: Vec<u8>,
+}
+
 /// One change of [`VaultFiles::apply`].
 #[derive(Debug, Clone)]
 pub enum FileChange {
@@ -139,6 +187,14 @@ pub enum FileChange {
         /// The new content.
         bytes: Vec<u8>,
     },
+    /// A new path for a file that is not a note, whatever its content. The path must be free. Nothing goes to the trash: the
+    /// file itself is renamed, and keeps its content and stat.
+    Rename {
+        /// The old path.
+        from: VaultPath,
+        /// The new path.
+        to: VaultPath,
+    },
     /// Moves a file to the trash.
     Delete {
         /// Its path.
@@ -153,8 +209,34 @@ impl FileChange {
     pub fn place(&self) -> &VaultPath {
         match self {
             Self::Create { path, .. } | Self::Replace { path, .. } | Self::Delete { path, .. } => path,
-            Self::Move { to, .. } => to,
+            Self::Move { to, .. } | Self::Rename { to, .. } => to,
         }
+    }
+
+    /// The path of the file before the change, or its new path if it is created.
+    pub fn old_place(&self) -> &VaultPath {
+        match self {
+            Self::Move { from, .. } | Self::Rename { from, .. } => from,
+            other => other.place(),
+        }
+    }
+
+    /// Fails if two changes of one list are about the same file, or create files that differ only in case.
+    pub fn refuse_twice(changes: &[Self]) -> Result<(), WriteError> {
+        let (mut touched, mut made) = (BTreeSet::new(), BTreeSet::new());
+        for change in changes {
+            let (left, taken) = match change {
+                Self::Create { path, .. } => (None, Some(path)),
+                Self::Replace { path, .. } | Self::Delete { path, .. } => (Some(path), None),
+                Self::Move { from, to, .. } | Self::Rename { from, to } => (Some(from), Some(to)),
+            };
+            for path in left.into_iter().chain(taken) {
+                if !touched.insert(path) || taken == Some(path) && !made.insert(path.note_id()) {
+                    return Err(WriteError::Refused { path: path.clone(), reason: "one write changes it twice" });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -194,6 +276,12 @@ pub enum VaultError {
         path: String,
         /// The cause.
         source: std::io::Error,
+    },
+    /// The database of the notes did not answer, or refused.
+    #[error("cannot read notes: {reason}")]
+    Database {
+        /// The cause, in words for the client.
+        reason: String,
     },
 }
 
@@ -242,4 +330,22 @@ pub enum WriteError {
         /// The cause.
         source: std::io::Error,
     },
+    /// The database of the notes did not answer, or refused.
+    #[error("cannot write {path}: {reason}")]
+    Database {
+        /// The path to be written, from the vault's root.
+        path: String,
+        /// The cause, in words for the client.
+        reason: String,
+    },
+}
+
+/// A file that must be read for a write could not be read.
+impl From<VaultError> for WriteError {
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Read { path, source } => Self::Write { path, source },
+            VaultError::Database { reason } => Self::Database { path: "notes".into(), reason },
+        }
+    }
 }

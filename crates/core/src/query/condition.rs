@@ -1,5 +1,7 @@
 //! A condition on one field, checked against the field's kind when it is made.
 
+use rustc_hash::FxHashSet;
+
 use crate::model::{Value, fold};
 
 use super::field::{Field, Kind};
@@ -109,12 +111,65 @@ pub(super) enum Test {
 
 #[derive(Debug, Clone)]
 pub(super) enum Comparison {
-    IsOneOf(Vec<Operand>),
+    IsOneOf(OneOf),
     Order(Operator, Operand),
     Contains(String),
     TagContains(String),
     StartsWith(String),
     Within(Span),
+}
+
+/// Values of `in` in one condition: as many as the notes of one answer.
+const MAX_VALUES: usize = 1_000;
+
+/// Several given values, looked up instead of compared one by one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OneOf {
+    texts: FxHashSet<String>,
+    /// The bits of each number.
+    numbers: FxHashSet<u64>,
+    /// In order, without overlap.
+    spans: Vec<Span>,
+    flags: Vec<bool>,
+}
+
+impl OneOf {
+    fn new(wanted: Vec<Operand>) -> Self {
+        let mut one_of = Self::default();
+        let mut spans: Vec<Span> = Vec::new();
+        for operand in wanted {
+            one_of.numbers.extend(operand.number.map(number_bits));
+            one_of.flags.extend(operand.flag);
+            spans.extend(operand.span);
+            one_of.texts.insert(operand.text);
+        }
+        spans.sort_unstable();
+        for span in spans {
+            match one_of.spans.last_mut() {
+                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+                _ => one_of.spans.push(span),
+            }
+        }
+        one_of
+    }
+
+    fn has(&self, scalar: &Scalar) -> bool {
+        match scalar {
+            Scalar::Bool(flag) => self.flags.contains(flag),
+            Scalar::Number(number) => self.numbers.contains(&number_bits(*number)),
+            Scalar::Time(span) => {
+                let next = self.spans.partition_point(|wanted| wanted.end <= span.start);
+                self.spans.get(next).is_some_and(|wanted| span.starts_in(*wanted))
+            }
+            Scalar::Text(text) => self.texts.contains(text),
+            Scalar::Map => false,
+        }
+    }
+}
+
+/// The same bits for numbers that are equal: the two zeros differ.
+fn number_bits(number: f64) -> u64 {
+    (number + 0.0).to_bits()
 }
 
 /// A given value. A text may also be a number, a date, or true or false, since a client may send any of these as text.
@@ -146,6 +201,12 @@ impl Condition {
                 return Err(ConditionError(format!("`{}` takes no value; use exists or missing", operator.name())));
             }
             (_, None) => return Err(ConditionError(format!("`{}` needs a value", operator.name()))),
+            (Operator::In, Some(Value::List(items))) if items.len() > MAX_VALUES => {
+                return Err(ConditionError(format!(
+                    "`in` takes at most {MAX_VALUES} values and was given {}; split them over several queries",
+                    items.len()
+                )));
+            }
             (Operator::In, Some(Value::List(items))) if !items.is_empty() => {
                 let wanted: Result<Vec<Operand>, _> = items.iter().map(|item| Operand::new(&field, item)).collect();
                 Test::is_one_of(kind, wanted?, false)
@@ -196,7 +257,7 @@ impl Test {
         if kind == Kind::Note {
             return Self::Notes { names: wanted.into_iter().map(|wanted| wanted.text).collect(), negated };
         }
-        Self::Values { passes: Comparison::IsOneOf(wanted), negated }
+        Self::Values { passes: Comparison::IsOneOf(OneOf::new(wanted)), negated }
     }
 }
 
@@ -247,16 +308,6 @@ impl Operand {
         }
     }
 
-    fn is(&self, scalar: &Scalar) -> bool {
-        match scalar {
-            Scalar::Bool(flag) => self.flag == Some(*flag),
-            Scalar::Number(number) => self.number == Some(*number),
-            Scalar::Time(span) => self.span.is_some_and(|wanted| span.starts_in(wanted)),
-            Scalar::Text(text) => *text == self.text,
-            Scalar::Map => false,
-        }
-    }
-
     /// Only values of the kind of the operand have an order to it: a text is not less than a number.
     fn orders(&self, operator: Operator, scalar: &Scalar) -> bool {
         use std::cmp::Ordering::{Greater, Less};
@@ -281,7 +332,7 @@ impl Operand {
 impl Comparison {
     pub(super) fn passes(&self, scalar: &Scalar) -> bool {
         match (self, scalar) {
-            (Self::IsOneOf(wanted), scalar) => wanted.iter().any(|wanted| wanted.is(scalar)),
+            (Self::IsOneOf(wanted), scalar) => wanted.has(scalar),
             (Self::Order(operator, wanted), scalar) => wanted.orders(*operator, scalar),
             (Self::Contains(part), Scalar::Text(text)) => text.contains(part.as_str()),
             (Self::TagContains(tag), Scalar::Text(text)) => {
@@ -290,7 +341,8 @@ impl Comparison {
             (Self::StartsWith(start), Scalar::Text(text)) => text.starts_with(start.as_str()),
             // A number and a date as people write them, and true or false, contain only themselves.
             (Self::Contains(part) | Self::StartsWith(part), scalar) => {
-                Operand::new(&Field::Id, &Value::Text(part.clone())).is_ok_and(|wanted| wanted.is(scalar))
+                Operand::new(&Field::Id, &Value::Text(part.clone()))
+                    .is_ok_and(|wanted| OneOf::new(vec![wanted]).has(scalar))
             }
             (Self::Within(period), Scalar::Time(span)) => span.overlaps(*period),
             (Self::TagContains(_) | Self::Within(_), _) => false,

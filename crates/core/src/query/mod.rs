@@ -14,6 +14,7 @@ use rustc_hash::FxHashSet;
 pub(crate) use column::Columns;
 pub use condition::{Condition, ConditionError, Operator};
 pub use field::{Field, FieldValue};
+pub use scalar::start_of_period;
 
 use crate::index::Snapshot;
 use crate::model::{NoteKey, Value, fold};
@@ -95,6 +96,7 @@ impl Prepared {
 /// broken links to it.
 fn linked(snapshot: &Snapshot, field: &Field, names: &[String]) -> FxHashSet<NoteKey> {
     let mut found = FxHashSet::default();
+    let mut unknown: FxHashSet<String> = FxHashSet::default();
     for name in names {
         let notes = snapshot.called(name);
         for key in &notes {
@@ -104,10 +106,12 @@ fn linked(snapshot: &Snapshot, field: &Field, names: &[String]) -> FxHashSet<Not
             }
         }
         if notes.is_empty() && *field == Field::LinksTo {
-            let folded = fold(name);
-            let has_target = |key: &NoteKey| snapshot.broken_links(*key).any(|link| fold(&link.target) == folded);
-            found.extend(snapshot.files().filter(has_target));
+            unknown.insert(fold(name));
         }
+    }
+    if !unknown.is_empty() {
+        let has_target = |key: &NoteKey| snapshot.broken_links(*key).any(|link| unknown.contains(&fold(&link.target)));
+        found.extend(snapshot.files().filter(has_target));
     }
     found
 }

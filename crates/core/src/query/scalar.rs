@@ -141,6 +141,13 @@ impl Span {
     }
 }
 
+/// The start of a period: an ISO date or time, or a length of time before now such as `24h` or `7d`.
+pub fn start_of_period(text: &str, now_ns: i64) -> Option<i64> {
+    let text = text.trim();
+    let moment = || Span::parse(text).map(|span| span.start);
+    duration(text).map(|length| now_ns.saturating_sub(length)).or_else(moment)
+}
+
 /// `None` outside the years 1677 to 2262.
 fn nanoseconds(time: Timestamp) -> Option<i64> {
     i64::try_from(time.as_nanosecond()).ok()

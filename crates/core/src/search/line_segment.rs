@@ -38,16 +38,13 @@ impl LineSegment {
         let mut changed = base.missing(notes().inspect(|_| count += 1));
         let outdated = base.len() + changed.len() - count;
         if changed.len().max(outdated) > MAX_DELTA {
-            base = Arc::new(WordLineIndex::new(vault, notes(), &self.base));
+            base = Arc::new(WordLineIndex::new(vault, &notes().collect::<Vec<_>>(), &self.base));
             // Files that were newer than the snapshot when they were read.
             changed = base.missing(notes());
         }
         let is_same = self.delta.len() == changed.len() && self.delta.missing(changed.iter().copied()).is_empty();
-        let delta = if is_same {
-            self.delta.clone()
-        } else {
-            Arc::new(WordLineIndex::new(vault, changed.into_iter(), &self.delta))
-        };
+        let delta =
+            if is_same { self.delta.clone() } else { Arc::new(WordLineIndex::new(vault, &changed, &self.delta)) };
         Self { base, delta }
     }
 

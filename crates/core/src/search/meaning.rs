@@ -1,5 +1,6 @@
 //! Search by meaning: the embedder, the vector store, and the creation of missing vectors.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::passages::{Passage, passages};
 use crate::Knowledge;
 use crate::index::{Progress, Snapshot};
-use crate::model::NoteKey;
+use crate::model::{Note, NoteKey, VaultPath};
 use crate::parse::decode;
 use crate::ports::{Coverage, EmbedError, Embedder, Grade, MissingVector, PassageHash, StoreError, VectorStore};
 
@@ -173,19 +174,23 @@ impl Knowledge {
 
     /// The texts of passages; `None` where a file is not what the index knows.
     fn texts_of(&self, snapshot: &Snapshot, wanted: &[MissingVector]) -> Vec<(PassageHash, Option<String>)> {
+        let keys: BTreeSet<NoteKey> = wanted.iter().map(|wanted| wanted.key).collect();
+        let notes: Vec<(NoteKey, &Note)> = keys.into_iter().filter_map(|key| Some((key, snapshot.get(key)?))).collect();
+        let paths: Vec<&VaultPath> = notes.iter().map(|(_, note)| &note.path).collect();
         let mut of_note: FxHashMap<NoteKey, Vec<Passage>> = FxHashMap::default();
-        let mut text_of = |wanted: &MissingVector| {
-            let passages = of_note.entry(wanted.key).or_insert_with(|| {
-                let Some(note) = snapshot.get(wanted.key) else { return Vec::new() };
-                match self.vault.read(&note.path) {
-                    Ok(Some(content)) if content.hash == note.hash => passages(note, &decode(content.bytes)),
-                    _ => Vec::new(),
-                }
-            });
-            let passage = passages.get(wanted.passage).filter(|passage| passage.hash() == wanted.hash);
+        for ((key, note), content) in notes.into_iter().zip(self.vault.read_in_batches(&paths)) {
+            if let Ok(Some(content)) = content
+                && content.hash == note.hash
+            {
+                of_note.insert(key, passages(note, &decode(content.bytes)));
+            }
+        }
+        let text_of = |wanted: &MissingVector| {
+            let passage = of_note.get(&wanted.key).and_then(|passages| passages.get(wanted.passage));
+            let passage = passage.filter(|passage| passage.hash() == wanted.hash);
             (wanted.hash, passage.map(|passage| passage.text.clone()))
         };
-        wanted.iter().map(&mut text_of).collect()
+        wanted.iter().map(text_of).collect()
     }
 
     /// Embeds up to `limit` passages without a full vector, newest files first.

@@ -3,16 +3,17 @@
 //! A query may match inside a word, so the list of words is scanned. It is many times shorter than the text.
 
 use std::cmp::Reverse;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use memchr::memmem;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::line_set::LineSet;
 use crate::index::Snapshot;
-use crate::model::{Note, NoteKey, fold};
+use crate::model::{Note, NoteKey, VaultPath, fold};
 use crate::parse::{decode, text_start};
-use crate::ports::VaultFiles;
+use crate::ports::{FileContent, VaultFiles};
 
 /// Bytes of `words` for each entry of `blocks`.
 const BLOCK: usize = 64;
@@ -77,16 +78,15 @@ impl IndexedNote {
 
 impl WordLineIndex {
     /// Indexes notes, in order of slots. Reads only the files of notes that the older index has in another version.
-    pub(super) fn new<'n>(
-        vault: &dyn VaultFiles,
-        notes: impl Iterator<Item = (NoteKey, &'n Arc<Note>)>,
-        older: &Self,
-    ) -> Self {
+    pub(super) fn new(vault: &dyn VaultFiles, notes: &[(NoteKey, &Arc<Note>)], older: &Self) -> Self {
+        let missing = older.missing(notes.iter().copied());
+        let missing: Vec<&VaultPath> = missing.iter().map(|(_, note)| &note.path).collect();
+        let mut contents = vault.read_in_batches(&missing);
         let mut builder = Builder::default();
         let mut known = older.notes.iter().peekable();
         // The new number of each line of the older index.
         let mut moved = vec![None; older.line_count() as usize];
-        for (key, note) in notes {
+        for &(key, note) in notes {
             while known.next_if(|member| member.key < key).is_some() {}
             match known.peek().filter(|member| member.key == key && member.is_current(note)) {
                 Some(member) => {
@@ -105,7 +105,7 @@ impl WordLineIndex {
                         is_same_version: true,
                     });
                 }
-                None => builder.read(vault, key, note),
+                None => builder.add(key, note, contents.next().and_then(Result::ok).flatten()),
             }
         }
         builder.copy_unchanged(older, &moved);
@@ -200,7 +200,13 @@ impl WordLineIndex {
 /// An index being built.
 #[derive(Default)]
 struct Builder {
-    ids: FxHashMap<Box<str>, u32>,
+    /// The id of each word by its hash, or by the next free number. A note may have millions of different words, and a key for
+    /// each in memory of its own would take several times the note's size.
+    ids: FxHashMap<u64, u32>,
+    /// The words, one after the other.
+    text: String,
+    /// Where each word ends in `text`, by its id.
+    ends: Vec<usize>,
     /// For each word the last line it was added to, so that each line has it once.
     last_line: Vec<u32>,
     /// Pairs of word and line.
@@ -211,8 +217,8 @@ struct Builder {
 }
 
 impl Builder {
-    /// Adds a note and the present text of its file. A file that cannot be read still has its title and tags.
-    fn read(&mut self, vault: &dyn VaultFiles, key: NoteKey, note: &Arc<Note>) {
+    /// Adds a note and the present content of its file. A file that cannot be read still has its title and tags.
+    fn add(&mut self, key: NoteKey, note: &Arc<Note>, content: Option<FileContent>) {
         let start = self.line;
         self.push_line(&fold(&note.title));
         // A title or tag without words still is a line: the scores go by line numbers.
@@ -223,15 +229,11 @@ impl Builder {
             self.line = line + 1;
         }
         let text_start = self.line;
-        let is_same_version = match vault.read(&note.path) {
-            Ok(Some(content)) => {
-                let is_same_version = content.hash == note.hash;
-                let text = decode(content.bytes);
-                fold(&text[self::text_start(text.as_bytes())..]).split('\n').for_each(|line| self.push_line(line));
-                is_same_version
-            }
-            _ => false,
-        };
+        let is_same_version = content.as_ref().is_some_and(|content| content.hash == note.hash);
+        if let Some(content) = content {
+            let text = decode(content.bytes);
+            fold(&text[self::text_start(text.as_bytes())..]).split('\n').for_each(|line| self.push_line(line));
+        }
         let end = self.line;
         self.notes.push(IndexedNote { key, note: note.clone(), start, tags_start, text_start, end, is_same_version });
     }
@@ -263,54 +265,73 @@ impl Builder {
     }
 
     fn id(&mut self, word: &str) -> u32 {
-        if let Some(id) = self.ids.get(word) {
-            return *id;
+        let mut key = FxBuildHasher.hash_one(word);
+        while let Some(id) = self.ids.get(&key).copied() {
+            if self.word(id) == word {
+                return id;
+            }
+            key = key.wrapping_add(1);
         }
         let id = self.last_line.len() as u32;
-        self.ids.insert(word.into(), id);
+        self.ids.insert(key, id);
+        self.text += word;
+        self.ends.push(self.text.len());
         self.last_line.push(u32::MAX);
         id
     }
 
-    fn finish(self) -> WordLineIndex {
-        let mut texts: Vec<(&str, u32)> = self.ids.iter().map(|(word, id)| (&**word, *id)).collect();
-        texts.sort_unstable_by_key(|(word, id)| (!word.bytes().any(|byte| byte.is_ascii()), *id));
-        let mut words = String::with_capacity(texts.iter().map(|(word, _)| word.len() + 1).sum());
-        let mut starts = Vec::with_capacity(texts.len() + 1);
-        let mut without_ascii = None;
-        // The place of each word, by its id.
-        let mut places = vec![0; texts.len()];
-        for (place, (word, id)) in texts.into_iter().enumerate() {
-            if without_ascii.is_none() && !word.bytes().any(|byte| byte.is_ascii()) {
-                without_ascii = Some(words.len());
+    fn word(&self, id: u32) -> &str {
+        let id = id as usize;
+        let start = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.text[start..self.ends[id]]
+    }
+
+    /// The words in order, where each starts, where those without an ASCII character start, and the place of each word by its id.
+    fn ordered_words(&mut self) -> (String, Vec<usize>, usize, Vec<u32>) {
+        self.ids = FxHashMap::default();
+        let count = self.ends.len();
+        let has_ascii = |id: &u32| self.word(*id).bytes().any(|byte| byte.is_ascii());
+        let ids = || 0..count as u32;
+        let (mut words, mut starts) = (String::with_capacity(self.text.len() + count), Vec::with_capacity(count + 1));
+        let mut places = vec![0; count];
+        let mut without_ascii = 0;
+        for is_ascii in [true, false] {
+            without_ascii = words.len();
+            for id in ids().filter(|id| has_ascii(id) == is_ascii) {
+                places[id as usize] = starts.len() as u32;
+                starts.push(words.len());
+                words += self.word(id);
+                words.push('\n');
             }
-            places[id as usize] = place;
-            starts.push(words.len());
-            words += word;
-            words.push('\n');
         }
         starts.push(words.len());
+        (self.text, self.ends) = Default::default();
+        (words, starts, without_ascii, places)
+    }
+
+    fn finish(mut self) -> WordLineIndex {
+        let (words, starts, without_ascii, places) = self.ordered_words();
         let mut blocks = Vec::with_capacity(words.len() / BLOCK + 1);
         for (word, ends) in (0..).zip(starts.windows(2)) {
             while blocks.len() * BLOCK < ends[1] {
                 blocks.push(word);
             }
         }
-        let mut counts = vec![0; places.len()];
-        self.uses.iter().for_each(|(word, _)| counts[places[*word as usize]] += 1);
+        let mut counts = vec![0_u32; places.len()];
+        self.uses.iter().for_each(|(word, _)| counts[places[*word as usize] as usize] += 1);
         let set_length = LineSet::new(self.line).bits.len();
         let mut uses = Vec::with_capacity(starts.len());
         let mut end = 0;
         for count in &counts {
             uses.push(end);
-            end += set_length.min(*count);
+            end += set_length.min(*count as usize);
         }
         uses.push(end);
         let mut next = uses.clone();
         let mut lines = vec![0; end];
         for (word, line) in self.uses {
-            let word = places[word as usize];
-            if counts[word] < set_length {
+            let word = places[word as usize] as usize;
+            if (counts[word] as usize) < set_length {
                 lines[next[word]] = line;
                 next[word] += 1;
             } else {
@@ -329,7 +350,7 @@ impl Builder {
         }
         WordLineIndex {
             letters: letters.into_iter().flat_map(|letter| letter.bits).collect(),
-            without_ascii: without_ascii.unwrap_or(words.len()),
+            without_ascii,
             words,
             starts,
             blocks,

@@ -9,7 +9,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::model::one_sigma;
 
-/// Longer words are cut: nobody types them, and base64 must not fill the dictionary.
+/// Longer words are cut: people do not type them, and base64 must not fill the dictionary.
 const MAX_WORD_CHARS: usize = 64;
 
 /// One word of a text.

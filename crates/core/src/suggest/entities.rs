@@ -1,13 +1,16 @@
-//! The entities that a text names: notes it links to, names that memory knows, and names found by their spelling.
+//! The entities that a text names: notes it links to, names that memory knows, and names found by their spelling or by a
+//! language model.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::by_model::not_used;
+use super::spelling::spelled_names;
 use crate::Knowledge;
 use crate::index::Snapshot;
 use crate::memory::{EntityId, Memory, MemoryError, limits, name_key};
-use crate::model::{LinkType, NoteKey};
+use crate::model::{Note, NoteKey, fold};
 use crate::parse::text_start;
-use crate::ports::RelationFilter;
+use crate::ports::{NamedEntities, RelationFilter};
 
 /// Bytes of a text that are read.
 const MAX_BYTES: usize = 100 << 10;
@@ -25,9 +28,7 @@ const MAX_LINE: usize = 160;
 const KNOWN: f32 = 0.95;
 const OWN_TITLE: f32 = 0.9;
 const LINKED: f32 = 0.8;
-const HANDLE: f32 = 0.7;
-const CAMEL_CASE: f32 = 0.5;
-const CAPITALS: f32 = 0.4;
+const BY_MODEL: f32 = 0.75;
 
 /// What a text names.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,6 +37,10 @@ pub struct EntitySuggestions {
     pub entities: Vec<SuggestedEntity>,
     /// Among these entities, by name.
     pub relations: Vec<SuggestedRelation>,
+    /// Whether a language model found names, besides links and what memory knows.
+    pub by_model: bool,
+    /// Why a language model was not used, and which of its names were not.
+    pub warnings: Vec<String>,
 }
 
 /// A named thing.
@@ -130,15 +135,16 @@ impl Knowledge {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         let body = if note.is_some() { text_start(text.as_bytes()) } else { 0 };
         let mut found = Found::default();
-        let mut links: Vec<(usize, usize, LinkType)> = Vec::new();
+        let mut links: Vec<(usize, usize, String)> = Vec::new();
         if let Some((snapshot, key)) = note {
             links = linked(snapshot, key, text, &mut found);
         }
-        for (number, line) in text.lines().enumerate() {
-            let is_body = line.as_ptr() as usize >= text[body..].as_ptr() as usize;
-            if is_body {
-                spelled_names(line, number + 1, &mut found);
-            }
+        let title = note.map_or("", |(snapshot, key)| &snapshot.note(key).title);
+        let (named, warnings) = self.named_by_model(title, &text[body..]);
+        let by_model = named.is_some();
+        match named {
+            Some(named) => links.extend(add_named(&named, text, &mut found)),
+            None => add_spelled(text, text[..body].lines().count(), &mut found),
         }
         if let Some(memory) = &self.memory {
             known_names(memory, text, &mut found)?;
@@ -147,12 +153,12 @@ impl Knowledge {
         let entity = |at: usize| found.aliases.get(&at).copied().unwrap_or(at);
         let mut relations: Vec<SuggestedRelation> = links
             .iter()
-            .map(|(from, to, link_type)| (entity(*from), entity(*to), link_type))
+            .map(|(from, to, relation_type)| (entity(*from), entity(*to), relation_type))
             .filter(|(from, to, _)| from != to && kept.contains(from) && kept.contains(to))
-            .map(|(from, to, link_type)| SuggestedRelation {
+            .map(|(from, to, relation_type)| SuggestedRelation {
                 from: found.entities[from].name.clone(),
                 to: found.entities[to].name.clone(),
-                relation_type: link_type.name().to_owned(),
+                relation_type: relation_type.clone(),
                 is_known: false,
             })
             .collect();
@@ -160,18 +166,55 @@ impl Knowledge {
         if let Some(memory) = &self.memory {
             mark_known(memory, &entities, &mut relations)?;
         }
-        Ok(EntitySuggestions { entities, relations })
+        Ok(EntitySuggestions { entities, relations, by_model, warnings })
+    }
+
+    /// What the language model finds in a text; `None` where it is not used.
+    fn named_by_model(&self, title: &str, text: &str) -> (Option<NamedEntities>, Vec<String>) {
+        if text.trim().is_empty() {
+            return (None, Vec::new());
+        }
+        match self.entities_by_model(title, text) {
+            Some(Ok(answer)) => (Some(answer.value), answer.warnings),
+            Some(Err(why)) => (None, vec![not_used(&why)]),
+            None => (None, Vec::new()),
+        }
+    }
+}
+
+/// Adds what a language model found, all of which is in the text. Returns its relations.
+fn add_named(named: &NamedEntities, text: &str, found: &mut Found) -> Vec<(usize, usize, String)> {
+    for (name, entity_type) in &named.entities {
+        let lines = text.lines().enumerate().filter(|(_, line)| contains_folded(line, name));
+        let mut mentions = lines.map(|(number, line)| mention(number + 1, line)).take(MAX_MENTIONS).peekable();
+        // A name may be spread over two lines.
+        if mentions.peek().is_none() {
+            found.add(name, entity_type, BY_MODEL, None);
+        }
+        for mention in mentions {
+            found.add(name, entity_type, BY_MODEL, Some(mention));
+        }
+    }
+    let place = |name: &str| found.by_key.get(&name_key(name)).copied();
+    let relations = named.relations.iter();
+    relations.filter_map(|said| Some((place(&said.from)?, place(&said.to)?, said.relation_type.clone()))).collect()
+}
+
+/// Adds names found by their spelling.
+fn add_spelled(text: &str, frontmatter_lines: usize, found: &mut Found) {
+    let lines: Vec<&str> = text.lines().collect();
+    for name in spelled_names(text, frontmatter_lines) {
+        for line in &name.lines {
+            let mention = Some(mention(*line, lines[line - 1]));
+            found.add(&name.name, name.entity_type, name.confidence, mention);
+        }
     }
 }
 
 /// The note itself and the notes it links to, with the links between them.
-fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut Found) -> Vec<(usize, usize, LinkType)> {
+fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut Found) -> Vec<(usize, usize, String)> {
     let note = snapshot.note(key);
     let Some(title) = usable(&note.title) else { return Vec::new() };
-    let type_of = |note: &crate::model::Note| {
-        let written = note.text_property("entity_type").or_else(|| note.text_property("type"));
-        written.filter(|written| written.chars().count() <= limits::TYPE).unwrap_or_else(|| "Documentation".to_owned())
-    };
     let own = found.add(title, &type_of(note), OWN_TITLE, None);
     let mut links = Vec::new();
     for (target, link_type) in snapshot.typed_links(key) {
@@ -181,11 +224,35 @@ fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut Found) -> V
         let line = text.lines().enumerate().find(|(_, line)| names.iter().any(|name| contains_folded(line, name)));
         let mention = line.map(|(number, line)| mention(number + 1, line));
         let other = found.add(title, &type_of(target), LINKED, mention);
-        if other != own && !links.contains(&(own, other, link_type)) {
-            links.push((own, other, link_type));
+        let link = (own, other, link_type.name().to_owned());
+        if other != own && !links.contains(&link) {
+            links.push(link);
         }
     }
     links
+}
+
+/// The type of the thing that a note is about: by its frontmatter, else by a tag or the name of its folder.
+fn type_of(note: &Note) -> String {
+    const BY_PLACE: [(&str, &str); 10] = [
+        ("person", "User"),
+        ("persons", "User"),
+        ("people", "User"),
+        ("contact", "User"),
+        ("contacts", "User"),
+        ("project", "Project"),
+        ("projects", "Project"),
+        ("company", "Organization"),
+        ("companies", "Organization"),
+        ("organizations", "Organization"),
+    ];
+    let written = note.text_property("entity_type").or_else(|| note.text_property("type"));
+    let written = written.filter(|written| !written.trim().is_empty() && written.chars().count() <= limits::TYPE);
+    let folder = fold(note.path.folder().rsplit('/').next().unwrap_or_default());
+    let tags = note.tags.iter().filter_map(|tag| tag.folded.rsplit('/').next());
+    let mut places = tags.chain([folder.as_str()]);
+    let by_place = places.find_map(|place| BY_PLACE.iter().find(|(word, _)| *word == place));
+    written.unwrap_or_else(|| by_place.map_or("Documentation", |(_, kind)| kind).to_owned())
 }
 
 /// A title that memory can take as a name.
@@ -195,83 +262,13 @@ fn usable(title: &str) -> Option<&str> {
 }
 
 fn contains_folded(line: &str, name: &str) -> bool {
-    crate::model::fold(line).contains(&crate::model::fold(name))
+    fold(line).contains(&fold(name))
 }
 
 fn mention(line: usize, text: &str) -> Mention {
     let text = text.trim();
     let end = text.char_indices().nth(MAX_LINE).map_or(text.len(), |(at, _)| at);
     Mention { line, text: text[..end].to_owned() }
-}
-
-/// Names by their spelling: `@handle`, `CamelCase`, and `Several Capitalised Words` inside a sentence.
-fn spelled_names(line: &str, number: usize, found: &mut Found) {
-    let mut capitals: Vec<&str> = Vec::new();
-    // Whether the next word starts a sentence, where a capital says nothing.
-    let mut starts = true;
-    let flush = |capitals: &mut Vec<&str>, found: &mut Found| {
-        if capitals.len() > 1 {
-            let name = capitals.join(" ");
-            found.add(&name, kind_of(&name), CAPITALS, Some(mention(number, line)));
-        }
-        capitals.clear();
-    };
-    for token in line.split_whitespace() {
-        let word = token.trim_matches(|c: char| !c.is_alphanumeric() && c != '@');
-        let is_handle = word.len() > 2
-            && word.starts_with('@')
-            && word[1..].chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
-        if is_handle {
-            found.add(&word[1..], "User", HANDLE, Some(mention(number, line)));
-        } else if is_camel_case(word) {
-            found.add(word, "Component", CAMEL_CASE, Some(mention(number, line)));
-        }
-        let is_name = is_capitalised(word) && !word.is_empty();
-        if is_name && !starts {
-            capitals.push(word);
-        } else {
-            flush(&mut capitals, found);
-        }
-        let ends_name = token.ends_with([',', ';', ':', ')', '.', '!', '?']);
-        if ends_name {
-            flush(&mut capitals, found);
-        }
-        starts = token.ends_with(['.', '!', '?', ':', '|']) || word.is_empty();
-    }
-    flush(&mut capitals, found);
-}
-
-/// The type that the last word of a name tells; most names of several words are of people.
-fn kind_of(name: &str) -> &'static str {
-    const KINDS: [(&str, &str); 12] = [
-        ("api", "APIEndpoint"),
-        ("framework", "Framework"),
-        ("library", "Framework"),
-        ("project", "Project"),
-        ("service", "Service"),
-        ("server", "Service"),
-        ("team", "Organization"),
-        ("inc", "Organization"),
-        ("gmbh", "Organization"),
-        ("university", "Organization"),
-        ("institute", "Organization"),
-        ("foundation", "Organization"),
-    ];
-    let last = name.rsplit(' ').next().unwrap_or_default().to_lowercase();
-    KINDS.iter().find(|(word, _)| *word == last).map_or("User", |(_, kind)| kind)
-}
-
-fn is_capitalised(word: &str) -> bool {
-    let mut letters = word.chars();
-    letters.next().is_some_and(char::is_uppercase)
-        && letters.all(|c| c.is_lowercase() || "-'’".contains(c))
-        && word.chars().count() > 1
-}
-
-fn is_camel_case(word: &str) -> bool {
-    let is_plain = word.chars().all(char::is_alphanumeric) && word.chars().count() > 3;
-    let humps = word.chars().zip(word.chars().skip(1)).filter(|(a, b)| a.is_lowercase() && b.is_uppercase()).count();
-    is_plain && humps > 0 && word.starts_with(char::is_uppercase)
 }
 
 /// Names and aliases of memory's entities that occur in the text.

@@ -1,13 +1,37 @@
-//! What can be suggested about a note without a language model: tags, a summary, the entities it names.
+//! What can be suggested about a note: tags, a summary, the entities it names, the notes it mentions and those it may duplicate.
+//! For the first three a language model is asked if the user configured one; without it, or if it fails, other methods answer.
 //!
 //! Nothing is written. Every answer says by which method it was made.
 
+mod by_model;
+mod duplicates;
 mod entities;
+mod mentions;
 mod sentences;
+mod spelling;
 mod summary;
 mod tags;
 
+pub use duplicates::{DuplicateKind, LikelyDuplicate};
 pub use entities::{EntitySuggestions, Mention, SuggestedEntity, SuggestedRelation};
+pub use mentions::UnlinkedMention;
 pub use sentences::{plain_text, sentences};
 pub use summary::Summary;
 pub use tags::{SuggestedTag, TagSuggestions};
+
+/// How a suggestion was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By the language model that the user configured.
+    Model,
+    /// By the meaning of texts.
+    Meaning,
+    /// By words alone.
+    Words,
+}
+
+impl Method {
+    fn without_model(by_meaning: bool) -> Self {
+        if by_meaning { Self::Meaning } else { Self::Words }
+    }
+}

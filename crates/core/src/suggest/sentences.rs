@@ -6,8 +6,13 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Bytes of a note that are read. A summary of more would take long, and a book is not a note.
 const MAX_BYTES: usize = 200 << 10;
 
-/// The paragraphs and list items of a text, one a line: no code, tables, headings, HTML or link targets.
+/// The paragraphs and list items of a text, one a line: no code blocks, tables, headings, HTML or link targets.
 pub fn plain_text(body: &str) -> String {
+    running_text(body, true)
+}
+
+/// The same with or without code between backticks.
+pub(super) fn running_text(body: &str, with_code: bool) -> String {
     let body = &body[..body.floor_char_boundary(MAX_BYTES)];
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
     let options = options | Options::ENABLE_TASKLISTS | Options::ENABLE_WIKILINKS | Options::ENABLE_MATH;
@@ -27,6 +32,8 @@ pub fn plain_text(body: &str) -> String {
             Event::Start(Tag::Item) | Event::End(TagEnd::Paragraph | TagEnd::Item) if !plain.ends_with('\n') => {
                 plain.push('\n');
             }
+            // A separator: the words around it are not one name.
+            Event::Code(_) if skipped == 0 && !with_code => plain.push_str(" ; "),
             Event::Text(text) | Event::Code(text) if skipped == 0 => plain.push_str(&text),
             Event::SoftBreak | Event::HardBreak if skipped == 0 => plain.push(' '),
             _ => {}

@@ -1,7 +1,9 @@
-//! An extractive summary: the sentences nearest to the whole text that say different things, in their own order.
+//! A summary: by a language model, else the sentences nearest to the whole text that say different things, in their own order.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Method;
+use super::by_model::not_used;
 use super::sentences::{plain_text, sentences};
 use crate::Knowledge;
 use crate::search::words::{folded, words};
@@ -9,36 +11,56 @@ use crate::search::words::{folded, words};
 /// Sentences that are compared. Those of long texts are taken from all over.
 const MAX_SENTENCES: usize = 200;
 
-/// How much nearness to a sentence that was chosen already counts against one.
+/// How much nearness to a sentence that was chosen already counts against one. `cargo bench --bench suggest` measures this and the
+/// weights below.
 const DIVERSITY: f32 = 0.7;
 
-/// What the first sentence gains over the last: people begin with what a text is about.
-const LEAD: f32 = 0.3;
+/// What the first sentence gains, the second half of it, the third a third: people begin with what a text is about.
+const LEAD: f32 = 0.5;
+
+/// How much nearness to the title counts, against 1 for nearness to the whole text.
+const TITLE: f32 = 0.3;
 
 /// A summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Sentences of the note. Empty where it has none.
+    /// Sentences of the note, unless a language model made them. Empty where it has none.
     pub text: String,
-    /// Whether sentences were compared by meaning, and not by words alone.
-    pub by_meaning: bool,
+    /// How it was made.
+    pub method: Method,
+    /// Why a language model was not used, or did not read everything.
+    pub warnings: Vec<String>,
 }
 
 impl Knowledge {
     /// Summarizes a text in at most `max_chars` characters.
-    pub fn summarize(&self, body: &str, max_chars: usize) -> Summary {
+    pub fn summarize(&self, title: &str, body: &str, max_chars: usize) -> Summary {
         let plain = plain_text(body);
-        let mut all = sentences(&plain);
+        if plain.trim().is_empty() {
+            return self.extract(title, &plain, max_chars);
+        }
+        match self.summary_by_model(title, body, max_chars) {
+            Some(Ok(answer)) => Summary { text: answer.value, method: Method::Model, warnings: answer.warnings },
+            Some(Err(why)) => Summary { warnings: vec![not_used(&why)], ..self.extract(title, &plain, max_chars) },
+            None => self.extract(title, &plain, max_chars),
+        }
+    }
+
+    /// An extractive summary of a plain text.
+    fn extract(&self, title: &str, plain: &str, max_chars: usize) -> Summary {
+        let mut all = sentences(plain);
         if all.len() > MAX_SENTENCES {
             let step = all.len() as f32 / MAX_SENTENCES as f32;
             all = (0..MAX_SENTENCES).map(|number| all[(number as f32 * step) as usize]).collect();
         }
         let mut seen = FxHashSet::default();
         all.retain(|sentence| seen.insert(*sentence));
-        let by_meaning = self.sentence_vectors(&all);
-        let is_by_meaning = by_meaning.is_some();
-        let vectors = by_meaning.unwrap_or_else(|| word_vectors(&all));
-        Summary { text: chosen(&all, &vectors, max_chars), by_meaning: is_by_meaning }
+        let with_title: Vec<&str> = all.iter().copied().chain([title]).collect();
+        let by_meaning = self.sentence_vectors(&with_title);
+        let method = Method::without_model(by_meaning.is_some());
+        let mut vectors = by_meaning.unwrap_or_else(|| word_vectors(&with_title));
+        let title = vectors.pop().unwrap_or_default();
+        Summary { text: chosen(&all, &vectors, &title, max_chars), method, warnings: Vec::new() }
     }
 
     /// Coarse vectors, which cost microseconds. A model without them would take seconds for a long note.
@@ -88,7 +110,7 @@ fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
 }
 
 /// The best sentences by maximal marginal relevance, in order.
-fn chosen(sentences: &[&str], vectors: &[Vec<f32>], max_chars: usize) -> String {
+fn chosen(sentences: &[&str], vectors: &[Vec<f32>], title: &[f32], max_chars: usize) -> String {
     let Some(first) = vectors.first() else { return String::new() };
     let mut whole = vec![0.0; first.len()];
     for vector in vectors {
@@ -96,8 +118,10 @@ fn chosen(sentences: &[&str], vectors: &[Vec<f32>], max_chars: usize) -> String 
     }
     let whole = normalized(whole);
     let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-    let last = sentences.len().max(2) as f32 - 1.0;
-    let relevance = |number: usize| cosine(&vectors[number], &whole) + LEAD * (1.0 - number as f32 / last);
+    let relevance = |number: usize| {
+        let vector = &vectors[number];
+        cosine(vector, &whole) + TITLE * cosine(vector, title) + LEAD / (number as f32 + 1.0)
+    };
     let length = |number: usize| sentences[number].chars().count();
     let mut left: Vec<(usize, f32, f32)> =
         (0..sentences.len()).map(|number| (number, relevance(number), 0.0)).collect();
@@ -133,12 +157,12 @@ mod tests {
             "The anemometer measures wind and freezes in winter.",
             "Lunch was good on the third of May.",
         ];
-        let text = chosen(&all, &word_vectors(&all), 100);
+        let text = chosen(&all, &word_vectors(&all), &[], 100);
         assert_eq!(
             text,
             "Rain gauges measure rain with a tipping bucket. The anemometer measures wind and freezes in winter."
         );
-        assert_eq!(chosen(&all, &word_vectors(&all), 36), all[3], "only what fits");
-        assert_eq!(chosen(&[], &[], 100), "");
+        assert_eq!(chosen(&all, &word_vectors(&all), &[], 36), all[3], "only what fits");
+        assert_eq!(chosen(&[], &[], &[], 100), "");
     }
 }

@@ -1,18 +1,21 @@
-//! Tags for a note: those of similar and linked notes, and those whose name is in its text.
+//! Tags for a note: those of similar and linked notes and of its folder, and those whose name is in its text. A language model
+//! chooses among them if there is one.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Method;
+use super::by_model::not_used;
 use super::sentences::plain_text;
 use crate::Knowledge;
 use crate::index::Snapshot;
-use crate::model::{Note, NoteKey, Tag};
+use crate::model::{Note, NoteKey, Tag, fold};
 use crate::ports::StoreError;
 use crate::search::words::{folded, words};
 use crate::search::{By, NoteSearch};
 
-/// Similar notes whose tags count.
+/// Similar notes whose tags count. `cargo bench --bench suggest` measures this and the weights below.
 const NEIGHBOURS: usize = 20;
 
 /// Characters of a note that are compared with others.
@@ -21,12 +24,21 @@ const QUERY_CHARS: usize = 1_500;
 /// Words of the comparison where there is no embedder: a longer query is slow and hardly better.
 const QUERY_WORDS: usize = 24;
 
+/// How fast the weight of a note falls with its similarity.
+const STEEPNESS: i32 = 4;
+
 /// The weight of a linked note, against 1 for the most similar note.
-const LINKED: f32 = 0.6;
+const LINKED: f32 = 0.3;
 
 /// What a tag gains whose name is in the title, or only in the text.
 const IN_TITLE: f32 = 0.5;
 const IN_TEXT: f32 = 0.2;
+
+/// What a tag gains that all notes of the same folder have.
+const IN_FOLDER: f32 = 0.5;
+
+/// Tags with a smaller share of the best score are left out: most notes have one or two tags, and a doubtful one costs trust.
+const LEAST_SHARE: f32 = 0.7;
 
 /// Bytes of a text in which names of tags are looked for, and the fewest bytes of such a name.
 const MAX_NAMED_BYTES: usize = 20_000;
@@ -37,8 +49,10 @@ const LEAST_NAME_BYTES: usize = 3;
 pub struct TagSuggestions {
     /// Best first, ties by name.
     pub tags: Vec<SuggestedTag>,
-    /// Whether notes were compared by meaning, and not by words alone.
-    pub by_meaning: bool,
+    /// How they were chosen.
+    pub method: Method,
+    /// Why a language model was not used, and which of its tags were not.
+    pub warnings: Vec<String>,
 }
 
 /// A tag that the note does not have.
@@ -54,6 +68,8 @@ pub struct SuggestedTag {
     pub example: Option<NoteKey>,
     /// Whether the text has its name.
     pub is_in_text: bool,
+    /// Notes in the folder of the note that have it.
+    pub in_folder: usize,
 }
 
 #[derive(Default)]
@@ -62,7 +78,14 @@ struct Votes {
     weight: f32,
     notes: usize,
     example: Option<NoteKey>,
+    in_folder: usize,
     in_text: f32,
+}
+
+impl Votes {
+    fn of(tag: &Tag) -> Self {
+        Self { name: tag.name.clone(), ..Self::default() }
+    }
 }
 
 impl Knowledge {
@@ -79,36 +102,53 @@ impl Knowledge {
         let note = snapshot.note(key);
         let plain = plain_text(body);
         let (neighbours, by_meaning) = self.neighbours(snapshot, key, &plain)?;
-        let mut votes: BTreeMap<&str, Votes> = BTreeMap::new();
-        let total: f32 = neighbours.iter().map(|(_, weight)| weight).sum::<f32>().max(f32::MIN_POSITIVE);
-        for (neighbour, weight) in &neighbours {
-            for tag in &snapshot.note(*neighbour).tags {
-                let vote =
-                    votes.entry(&tag.folded).or_insert_with(|| Votes { name: tag.name.clone(), ..Votes::default() });
-                vote.weight += weight / total;
-                vote.notes += 1;
-                vote.example.get_or_insert(*neighbour);
+        let mut tags = ranked(snapshot, key, &plain, &neighbours);
+        let has = |tag: &SuggestedTag| note.has_tag(&fold(&tag.tag));
+        let is_forgotten = |tag: &SuggestedTag| forgotten.iter().any(|known| known.folded == fold(&tag.tag));
+        tags.retain(|tag| !has(tag) || is_forgotten(tag));
+        let least = tags.first().map_or(0.0, |best| best.score * LEAST_SHARE);
+        let mut suggestions = TagSuggestions { tags, method: Method::without_model(by_meaning), warnings: Vec::new() };
+        if self.text_model.is_some() && !plain.trim().is_empty() {
+            self.choose_by_model(snapshot, note, body, limit, &mut suggestions);
+        }
+        if suggestions.method != Method::Model {
+            suggestions.tags.retain(|tag| tag.score >= least);
+        }
+        suggestions.tags.truncate(limit);
+        Ok(suggestions)
+    }
+
+    /// Lets the language model choose, from the suggestions and the other tags of the vault.
+    fn choose_by_model(
+        &self,
+        snapshot: &Snapshot,
+        note: &Note,
+        body: &str,
+        limit: usize,
+        suggestions: &mut TagSuggestions,
+    ) {
+        let mut offered = suggestions.tags.clone();
+        let known: FxHashSet<String> = offered.iter().map(|tag| fold(&tag.tag)).collect();
+        let others = frequent_tags(snapshot).into_iter();
+        let others = others.filter(|tag| !known.contains(&tag.folded) && !note.has_tag(&tag.folded));
+        offered.extend(others.map(|tag| SuggestedTag::unseen(&tag.name)));
+        let names: Vec<&str> = offered.iter().map(|tag| tag.tag.as_str()).collect();
+        match self.tags_by_model(&note.title, body, &names, limit) {
+            Some(Ok(answer)) => {
+                let count = answer.value.len() as f32;
+                let chosen = answer.value.iter().enumerate();
+                // A model gives an order, not a score.
+                let scored = chosen.map(|(place, at)| {
+                    let score = 1.0 - place as f32 / (count + 1.0);
+                    SuggestedTag { score, ..offered[*at].clone() }
+                });
+                suggestions.tags = scored.collect();
+                suggestions.method = Method::Model;
+                suggestions.warnings = answer.warnings;
             }
+            Some(Err(why)) => suggestions.warnings = vec![not_used(&why)],
+            None => {}
         }
-        for (tag, weight) in named_in(snapshot, note, &plain) {
-            let vote = votes.entry(&tag.folded).or_insert_with(|| Votes { name: tag.name.clone(), ..Votes::default() });
-            vote.in_text = weight;
-        }
-        let has = |folded: &str| note.tags.iter().any(|tag| tag.folded == folded);
-        let is_forgotten = |folded: &str| forgotten.iter().any(|tag| tag.folded == folded);
-        let suggested = votes.into_iter().filter(|(folded, _)| !has(folded) || is_forgotten(folded));
-        let mut tags: Vec<SuggestedTag> = suggested
-            .map(|(_, vote)| SuggestedTag {
-                tag: vote.name,
-                score: (vote.weight + vote.in_text) / (1.0 + IN_TITLE),
-                notes: vote.notes,
-                example: vote.example,
-                is_in_text: vote.in_text > 0.0,
-            })
-            .collect();
-        tags.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.tag.cmp(&b.tag)));
-        tags.truncate(limit);
-        Ok(TagSuggestions { tags, by_meaning })
     }
 
     /// Similar and linked notes with their weight, most similar first.
@@ -136,7 +176,7 @@ impl Knowledge {
         let best = similar.first().map_or(0.0, |(_, score)| score - floor).max(f32::MIN_POSITIVE);
         let mut weights: FxHashMap<NoteKey, f32> = FxHashMap::default();
         for (other, score) in &similar {
-            weights.insert(*other, ((score - floor).max(0.0) / best).powi(2));
+            weights.insert(*other, ((score - floor).max(0.0) / best).powi(STEEPNESS));
         }
         let graph = snapshot.graph();
         let linked = graph.out(key).iter().take(NEIGHBOURS).chain(graph.incoming(key).iter().take(NEIGHBOURS));
@@ -148,6 +188,67 @@ impl Knowledge {
         neighbours.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| snapshot.place(a.0).cmp(&snapshot.place(b.0))));
         Ok((neighbours, found.by_meaning))
     }
+}
+
+impl SuggestedTag {
+    fn unseen(tag: &str) -> Self {
+        Self { tag: tag.to_owned(), score: 0.0, notes: 0, example: None, is_in_text: false, in_folder: 0 }
+    }
+}
+
+/// The tags of neighbours, of the folder, and those named in the text, best first.
+fn ranked(snapshot: &Snapshot, key: NoteKey, plain: &str, neighbours: &[(NoteKey, f32)]) -> Vec<SuggestedTag> {
+    let mut votes: BTreeMap<&str, Votes> = BTreeMap::new();
+    let tagged = neighbours.iter().filter(|(neighbour, _)| !snapshot.note(*neighbour).tags.is_empty());
+    let total: f32 = tagged.map(|(_, weight)| weight).sum::<f32>().max(f32::MIN_POSITIVE);
+    for (neighbour, weight) in neighbours {
+        for tag in &snapshot.note(*neighbour).tags {
+            let vote = votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag));
+            vote.weight += weight / total;
+            vote.notes += 1;
+            vote.example.get_or_insert(*neighbour);
+        }
+    }
+    let note = snapshot.note(key);
+    let siblings: Vec<&Note> = siblings(snapshot, key).collect();
+    for tag in siblings.iter().flat_map(|sibling| &sibling.tags) {
+        votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag)).in_folder += 1;
+    }
+    for (tag, weight) in named_in(snapshot, note, plain) {
+        votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag)).in_text = weight;
+    }
+    let in_folder = |vote: &Votes| IN_FOLDER * vote.in_folder as f32 / siblings.len().max(1) as f32;
+    let mut tags: Vec<SuggestedTag> = votes
+        .into_values()
+        .map(|vote| SuggestedTag {
+            score: (vote.weight + in_folder(&vote) + vote.in_text) / (1.0 + IN_FOLDER + IN_TITLE),
+            tag: vote.name,
+            notes: vote.notes,
+            example: vote.example,
+            is_in_text: vote.in_text > 0.0,
+            in_folder: vote.in_folder,
+        })
+        .collect();
+    tags.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.tag.cmp(&b.tag)));
+    tags
+}
+
+/// Other tagged notes in the folder of a note. None at the root of the vault, where notes have nothing in common.
+fn siblings(snapshot: &Snapshot, key: NoteKey) -> impl Iterator<Item = &Note> {
+    let folder = snapshot.note(key).path.folder();
+    let others = snapshot.files().filter(move |other| *other != key && !folder.is_empty());
+    others.map(|other| snapshot.note(other)).filter(move |note| note.path.folder() == folder && !note.tags.is_empty())
+}
+
+/// The tags of a vault, most frequent first.
+fn frequent_tags(snapshot: &Snapshot) -> Vec<&Tag> {
+    let mut counts: BTreeMap<&str, (&Tag, usize)> = BTreeMap::new();
+    for tag in snapshot.files().flat_map(|key| &snapshot.note(key).tags) {
+        counts.entry(&tag.folded).or_insert((tag, 0)).1 += 1;
+    }
+    let mut tags: Vec<(&Tag, usize)> = counts.into_values().collect();
+    tags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    tags.into_iter().map(|(tag, _)| tag).collect()
 }
 
 /// The title and the most frequent longer words of a text.
@@ -182,7 +283,7 @@ fn named_in<'s>(snapshot: &'s Snapshot, note: &Note, plain: &str) -> Vec<(&'s Ta
 }
 
 /// The words of a text, folded, each between spaces, so that a part of a word does not match.
-fn spaced(text: &str) -> String {
+pub(super) fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + 2);
     spaced.push(' ');
     for word in words(text) {

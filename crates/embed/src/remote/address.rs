@@ -2,8 +2,6 @@
 
 use ureq::http::Uri;
 
-use super::Protocol;
-
 /// A valid url. It has no secrets in it, so errors may show it.
 pub(crate) struct Address {
     /// The url of requests.
@@ -17,14 +15,15 @@ pub(crate) struct Address {
 pub enum AddressError {
     #[error("it does not have the form http://host:port or https://host")]
     NotAUrl,
-    #[error("it has a user name or a password in it; set QUIPU_EMBEDDING_KEY instead")]
+    #[error("it has a user name or a password in it; set the key in the environment instead")]
     Credentials,
     #[error("it has a query string; set scheme, host, port and path only")]
     Query,
 }
 
 impl Address {
-    pub(crate) fn parse(url: &str, protocol: Protocol) -> Result<Self, AddressError> {
+    /// `endpoint` adds the path of requests to the path that the user configured.
+    pub(crate) fn parse(url: &str, endpoint: impl FnOnce(&str) -> String) -> Result<Self, AddressError> {
         let uri: Uri = url.trim().parse().map_err(|_| AddressError::NotAUrl)?;
         let authority = uri.authority().ok_or(AddressError::NotAUrl)?;
         if authority.as_str().contains('@') {
@@ -40,11 +39,7 @@ impl Address {
         if host.is_empty() {
             return Err(AddressError::NotAUrl);
         }
-        Ok(Self {
-            endpoint: format!("{scheme}://{authority}{}", protocol.endpoint(path)),
-            host,
-            encrypted: scheme == "https",
-        })
+        Ok(Self { endpoint: format!("{scheme}://{authority}{}", endpoint(path)), host, encrypted: scheme == "https" })
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -63,17 +58,26 @@ impl Address {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ChatProtocol, Protocol};
     use super::*;
 
     #[test]
     fn path_of_the_protocol_is_added_once() {
+        let endpoint = |url: &str, path: &dyn Fn(&str) -> String| Address::parse(url, path).unwrap().endpoint;
         for (url, protocol, expected) in [
             ("http://localhost:11434", Protocol::Ollama, "http://localhost:11434/api/embed"),
             ("http://box/ollama/", Protocol::Ollama, "http://box/ollama/api/embed"),
             ("https://api.openai.com", Protocol::OpenAi, "https://api.openai.com/v1/embeddings"),
             (" https://host:8443/v1/ ", Protocol::OpenAi, "https://host:8443/v1/embeddings"),
         ] {
-            assert_eq!(Address::parse(url, protocol).unwrap().endpoint, expected);
+            assert_eq!(endpoint(url, &|path| protocol.endpoint(path)), expected);
+        }
+        for (url, protocol, expected) in [
+            ("http://localhost:11434", ChatProtocol::Ollama, "http://localhost:11434/api/chat"),
+            ("https://api.openai.com/v1", ChatProtocol::OpenAi, "https://api.openai.com/v1/chat/completions"),
+            ("https://api.anthropic.com", ChatProtocol::Anthropic, "https://api.anthropic.com/v1/messages"),
+        ] {
+            assert_eq!(endpoint(url, &|path| protocol.endpoint(path)), expected);
         }
     }
 }

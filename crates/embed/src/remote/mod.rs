@@ -1,8 +1,11 @@
-//! A remote embedder over HTTP. It may be slow, down, or return invalid vectors; each of these becomes an error.
+//! Remote providers over HTTP: an embedder, and in `chat` a language model. Each may be slow, down, or return an invalid
+//! response; each of these becomes an error.
 
 mod address;
 mod answer;
+mod chat;
 mod circuit;
+mod error;
 mod http;
 mod model;
 mod protocol;
@@ -10,14 +13,16 @@ mod protocol;
 use quipu_core::ports::{EmbedError, Embedder, Role};
 use std::borrow::Cow;
 
-use crate::Timeouts;
+use crate::{Purpose, Timeouts};
 use answer::Dimensions;
 use circuit::CircuitBreaker;
-use http::{CallError, Http};
+use error::CallError;
+use http::{Http, Patience};
 use model::RemoteModel;
 
 pub(crate) use address::Address;
 pub use address::AddressError;
+pub(crate) use chat::{ChatModel, ChatProtocol};
 pub(crate) use protocol::Protocol;
 
 /// Texts in a request.
@@ -25,6 +30,9 @@ const BATCH: usize = 32;
 
 /// Longer texts are truncated: about 6,000 tokens of English, 8,000 of Japanese. Models read 512 to 8,192.
 const MAX_BYTES: usize = 24_000;
+
+/// A batch of 32 vectors of 16,384 dimensions with twenty characters a number fits.
+const MAX_RESPONSE_BYTES: u64 = 16 << 20;
 
 /// A refused text is truncated no further than this: the cause is not its length then.
 const MIN_BYTES: usize = 512;
@@ -35,6 +43,7 @@ pub(crate) struct Remote {
     space: String,
     http: Http,
     circuit: CircuitBreaker,
+    timeouts: Timeouts,
     dimensions: Dimensions,
 }
 
@@ -54,15 +63,20 @@ impl Remote {
             protocol,
             space,
             model,
-            http: Http::new(address, key, timeouts),
-            circuit: CircuitBreaker::new(timeouts),
+            http: Http::new(Purpose::Embedding, address, key, timeouts.connect, MAX_RESPONSE_BYTES),
+            circuit: CircuitBreaker::new(Purpose::Embedding, timeouts.pause, timeouts.passages),
+            timeouts,
             dimensions: Dimensions::default(),
         }
     }
 
     fn embed_batch(&self, role: Role, texts: &[Cow<'_, str>]) -> Result<Vec<Vec<f32>>, CallError> {
         let request = self.protocol.request(&self.model.name, texts);
-        match self.http.post(role, &request) {
+        let patience = match role {
+            Role::Query => Patience { attempts: 2, within: self.timeouts.query },
+            Role::Passage => Patience { attempts: 4, within: self.timeouts.passages },
+        };
+        match self.http.post(patience, &request) {
             Ok(answer) => {
                 let vectors = self.protocol.vectors(&answer).map_err(CallError::unusable)?;
                 answer::check(vectors, texts.len(), &self.dimensions).map_err(CallError::unusable)

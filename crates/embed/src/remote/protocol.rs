@@ -37,7 +37,7 @@ impl Protocol {
     }
 
     /// The path of requests, below the path that the user configured. Urls of OpenAI often have the version in them.
-    pub(super) fn endpoint(self, path: &str) -> String {
+    pub(crate) fn endpoint(self, path: &str) -> String {
         match self {
             Self::Ollama => format!("{path}/api/embed"),
             Self::OpenAi => format!("{}/v1/embeddings", path.strip_suffix("/v1").unwrap_or(path)),

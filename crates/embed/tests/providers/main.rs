@@ -1,6 +1,7 @@
 //! Providers elsewhere, against a real HTTP server that wraps the builtin model: well, slow, down, wrong, and back again.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod chat;
 mod server;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ fn timeouts() -> Timeouts {
 }
 
 fn opened(provider: Provider) -> Arc<dyn Embedder> {
-    let keys = Keys { embedding: Some("the-secret-key".to_owned()), openai: None };
+    let keys = Keys { own: Some("the-secret-key".to_owned()), ..Keys::default() };
     open(&EmbedderSettings { provider, keys, timeouts: timeouts() }).unwrap().unwrap()
 }
 

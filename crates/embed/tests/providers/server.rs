@@ -23,6 +23,10 @@ pub(crate) enum Mood {
     Passing(Arc<AtomicUsize>, u16),
     /// 200 with something that is not it.
     Says(&'static str),
+    /// 200 with this body on a connection that stays open by its headers, and is closed.
+    KeepAliveThenClosed(&'static str),
+    /// So many answers whose connection ends in the middle of this body, then all of it.
+    CutOnce(Arc<AtomicUsize>, &'static str),
     /// A body without end.
     Endless,
     /// Vectors with so many dimensions.
@@ -139,6 +143,9 @@ impl Shared {
             Mood::Well => send(stream, 200, "", &self.vectors(head, request, 384)),
             Mood::Slow(time) => {
                 thread::sleep(*time);
+                if request["input"].is_null() {
+                    return send(stream, 200, "", "too late");
+                }
                 send(stream, 200, "", &self.vectors(head, request, 384))
             }
             Mood::Status(status, headers, body) => send(stream, *status, headers, body),
@@ -151,6 +158,12 @@ impl Shared {
                 }
             }
             Mood::Says(body) => send(stream, 200, "", body),
+            Mood::KeepAliveThenClosed(body) => write_all(stream, body.len(), "", body),
+            Mood::CutOnce(left, body) => {
+                let cuts = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+                let sent = if cuts { &body[..body.len() / 2] } else { body };
+                write_all(stream, body.len(), "connection: close\r\n", sent)
+            }
             Mood::Endless => endless(stream),
             Mood::Dimensions(dimensions) => send(stream, 200, "", &self.vectors(head, request, *dimensions)),
             Mood::Short(bytes) => {
@@ -187,6 +200,11 @@ impl Shared {
 fn send(mut stream: TcpStream, status: u16, headers: &str, body: &str) -> std::io::Result<()> {
     let length = body.len();
     write!(stream, "HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}")?;
+    stream.flush()
+}
+
+fn write_all(mut stream: TcpStream, length: usize, headers: &str, body: &str) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n{headers}\r\n{body}")?;
     stream.flush()
 }
 

@@ -10,12 +10,12 @@ use quipu_core::ports::{Clock, SystemClock};
 use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
-use crate::tokens::{Scope, Tokens};
+use crate::tokens::{Denied, Grant, Scope, TokenSource};
 use crate::web::{ExplorerSessions, SESSION_ID, SESSION_PREFIX};
 
 /// How clients authenticate.
 pub(super) struct Auth {
-    tokens: Tokens,
+    tokens: Arc<dyn TokenSource>,
     required: bool,
     explorer: Arc<ExplorerSessions>,
     #[cfg(feature = "oauth")]
@@ -27,6 +27,10 @@ pub(super) struct Identity {
     pub(super) id: String,
     pub(super) token: Option<Arc<str>>,
     pub(super) scope: Scope,
+    /// The number of the explorer's session.
+    session: Option<u64>,
+    /// The graphs that the token is for; `None` for all.
+    pub(super) graphs: Option<Vec<String>>,
 }
 
 /// Why authentication failed.
@@ -39,7 +43,7 @@ pub(super) enum Unknown {
 }
 
 impl Auth {
-    pub(super) fn new(tokens: Tokens, required: bool, explorer: Arc<ExplorerSessions>) -> Self {
+    pub(super) fn new(tokens: Arc<dyn TokenSource>, required: bool, explorer: Arc<ExplorerSessions>) -> Self {
         Self {
             tokens,
             required,
@@ -63,7 +67,10 @@ impl Auth {
         let Some(given) = authorization else {
             return match self.required {
                 true => Err(Unknown::Missing),
-                false => Ok(Identity { id: address_id(address), token: None, scope: Scope::Admin }),
+                false => {
+                    let id = address_id(address);
+                    Ok(Identity { id, token: None, scope: Scope::Admin, session: None, graphs: None })
+                }
             };
         };
         let bearer = given.to_str().ok().and_then(|given| {
@@ -75,19 +82,38 @@ impl Auth {
         };
         if bearer.starts_with(SESSION_PREFIX) {
             let Some((scope, number)) = self.explorer.check(bearer) else {
-                return Err(Unknown::Invalid("the session has ended; run `quipu open` again".to_owned()));
+                return Err(Unknown::Invalid(
+                    "the session has expired or its server was restarted; run `quipu open` again".to_owned(),
+                ));
             };
-            return Ok(Identity { id: format!("{SESSION_ID}{number}"), token: Some(EXPLORER.into()), scope });
+            let id = format!("{SESSION_ID}{number}");
+            return Ok(Identity { id, token: Some(EXPLORER.into()), scope, session: Some(number), graphs: None });
         }
         #[cfg(feature = "oauth")]
         if let Some(oauth) = self.oauth.as_ref().filter(|_| super::oauth::looks_like_jwt(bearer)) {
             let (subject, scope) = oauth.check(bearer).await.map_err(Unknown::Invalid)?;
             let id = format!("{OF_PROVIDER}{subject}");
-            return Ok(Identity { token: Some(id.as_str().into()), id, scope });
+            return Ok(Identity { token: Some(id.as_str().into()), id, scope, session: None, graphs: None });
         }
         let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap_or(jiff::Timestamp::MAX);
-        let token = self.tokens.check(bearer, now).map_err(|denied| Unknown::Invalid(denied.to_string()))?;
-        Ok(Identity { id: format!("token {}", token.id), token: Some(token.name.as_str().into()), scope: token.scope })
+        let grant = self.check(bearer, now).await.map_err(|denied| Unknown::Invalid(denied.to_string()))?;
+        let Grant { id, name, scope, graphs } = grant;
+        Ok(Identity { id: format!("token {id}"), token: Some(name.into()), scope, session: None, graphs })
+    }
+
+    async fn check(&self, bearer: &str, now: jiff::Timestamp) -> Result<Grant, Denied> {
+        if !self.tokens.may_wait() {
+            return self.tokens.check(bearer, now);
+        }
+        let (tokens, bearer) = (self.tokens.clone(), bearer.to_owned());
+        tokio::task::spawn_blocking(move || tokens.check(&bearer, now)).await.unwrap_or(Err(Denied::Unreachable))
+    }
+
+    /// Records that a request used a session of the explorer, which otherwise expires.
+    pub(super) fn record_use(&self, identity: &Identity) {
+        if let Some(number) = identity.session {
+            self.explorer.record_use(number);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Limits per client: requests at a time, requests per second, and request bytes.
 //!
 //! A client is identified by its token, or else by its address. Workers and unread response bytes are limited by
-//! [`Service::client_limits`].
+//! [`Capacity::client_limits`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::mcp::MAX_BODY_BYTES;
-use crate::service::{Lease, ResponseBudget, SMALL_REQUEST_BYTES, Service};
+use crate::service::{Capacity, Lease, ResponseBudget, SMALL_REQUEST_BYTES};
 
 /// Requests of one client in progress, streams included: a quarter of the default number of connections. All programs of one
 /// machine may be one client.
@@ -42,7 +42,7 @@ const MAX_CLIENTS: usize = 4096;
 
 /// The clients seen so far.
 pub(super) struct HttpClients {
-    service: Arc<Service>,
+    capacity: Arc<Capacity>,
     /// Requests a second; a burst may be twice as many.
     rate: Option<u32>,
     known: Mutex<HashMap<Arc<str>, Arc<HttpClient>>>,
@@ -117,8 +117,8 @@ fn taken(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Ex
 }
 
 impl HttpClients {
-    pub(super) fn new(service: Arc<Service>, rate: Option<u32>) -> Self {
-        Self { service, rate, known: Mutex::default(), bytes: Arc::new(Semaphore::new(MAX_ALL_BYTES)) }
+    pub(super) fn new(capacity: Arc<Capacity>, rate: Option<u32>) -> Self {
+        Self { capacity, rate, known: Mutex::default(), bytes: Arc::new(Semaphore::new(MAX_ALL_BYTES)) }
     }
 
     pub(super) fn of(&self, id: &str) -> Arc<HttpClient> {
@@ -129,7 +129,7 @@ impl HttpClients {
         if known.len() >= MAX_CLIENTS {
             known.retain(|_, client| Arc::strong_count(client) > 1);
         }
-        let (workers, budget) = self.service.client_limits();
+        let (workers, budget) = self.capacity.client_limits();
         let id: Arc<str> = id.into();
         let client = Arc::new(HttpClient {
             id: id.clone(),

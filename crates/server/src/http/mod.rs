@@ -11,6 +11,7 @@ mod line_ends;
 #[cfg(feature = "oauth")]
 mod oauth;
 mod request_guard;
+mod sites;
 mod stream;
 mod tls;
 
@@ -28,9 +29,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::mcp::{self, McpServer};
-use crate::service::{Service, VaultService};
+use crate::service::{Capacity, Service, VaultService};
 use crate::shutdown;
-use crate::tokens::{TokenFile, Tokens};
+use crate::tokens::{TokenFile, TokenSource, Tokens};
 use crate::web::{self, Explorer, ExplorerSessions};
 
 use auth::Auth;
@@ -41,6 +42,8 @@ use limits::HttpClients;
 #[cfg(feature = "oauth")]
 pub use oauth::{KeySource, OAuthSettings};
 use request_guard::RequestGuard;
+pub use sites::GraphSource;
+use sites::{Graphs, Sites};
 use tls::Tls;
 
 /// How long requests in progress may continue after the server is asked to stop.
@@ -62,6 +65,8 @@ pub struct HttpSettings {
     pub max_connections: usize,
     /// Requests per second of one client.
     pub rate: Option<u32>,
+    /// How long the server answers after it was asked to stop, so that a load balancer finds another first.
+    pub drain: Duration,
     /// The explorer's sessions, which need no token of the vault.
     pub explorer: Arc<ExplorerSessions>,
     #[cfg(feature = "oauth")]
@@ -102,16 +107,37 @@ impl HttpSettings {
     }
 }
 
+/// What is served, and to whom.
+pub struct Served {
+    pub content: Content,
+    pub tokens: Arc<dyn TokenSource>,
+}
+
+/// What is served.
+pub enum Content {
+    /// A folder of notes.
+    Folder(Arc<dyn VaultService>, PathBuf),
+    /// The graphs of a database.
+    Graphs(Arc<dyn GraphSource>),
+}
+
+impl Served {
+    /// A folder of notes, with its tokens.
+    pub fn folder(vault: Arc<dyn VaultService>, root: &Path) -> Self {
+        let tokens = Arc::new(Tokens::new(TokenFile::of(root)));
+        Self { content: Content::Folder(vault, root.to_owned()), tokens }
+    }
+}
+
 /// Serves until the process is asked to stop; does not wait for clients that keep their connection open.
 ///
 /// `on_listening` gets the URL for clients.
 pub fn serve(
-    vault: Arc<dyn VaultService>,
-    root: &Path,
+    served: Served,
     settings: &HttpSettings,
     on_listening: impl FnOnce(SocketAddr) + Send + 'static,
 ) -> anyhow::Result<()> {
-    let tokens = Tokens::new(TokenFile::of(root));
+    let Served { content, tokens } = served;
     if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth() && !settings.explorer.has_secret()) {
         tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
     }
@@ -122,17 +148,25 @@ pub fn serve(
     let runtime = tokio::runtime::Runtime::new().context("while starting the server's threads")?;
     let outcome = front.block_on(async {
         let stop = shutdown::stop_signal()?;
+        let (draining, drained) = watch::channel(false);
         let (stopping, stopped) = watch::channel(false);
-        let service = Service::new(vault);
-        let explorer = Explorer::new(service.clone(), root, settings.explorer.clone());
-        let listening = listen(service, explorer, tokens, settings.clone(), on_listening, stopped);
+        let listening = listen(content, tokens, settings.clone(), on_listening, [drained, stopped]);
         let mut serving = runtime.spawn(listening);
         tokio::select! {
             served = &mut serving => return served?,
             () = stop => {}
         }
+        draining.send_replace(true);
+        if !settings.drain.is_zero() {
+            let again = shutdown::stop_signal()?;
+            tokio::select! {
+                served = &mut serving => return served?,
+                () = again => {}
+                () = tokio::time::sleep(settings.drain) => {}
+            }
+        }
         stopping.send_replace(true);
-        tokio::time::timeout(STOP_GRACE, serving).await.unwrap_or_else(|_| {
+        tokio::time::timeout(STOP_GRACE.max(settings.drain), serving).await.unwrap_or_else(|_| {
             tracing::warn!("stopped while clients were still connected");
             Ok(Ok(()))
         })?
@@ -142,13 +176,29 @@ pub fn serve(
     outcome
 }
 
+/// The routes of what is served.
+fn routes(content: Content, capacity: &Arc<Capacity>) -> (Arc<Sites>, Router) {
+    match content {
+        Content::Folder(vault, root) => {
+            let service = Service::new(vault, capacity.clone());
+            let name = root.file_name().map_or_else(|| "vault".to_owned(), |name| name.to_string_lossy().into_owned());
+            let explorer = Explorer::new(service.clone(), name, Some(root));
+            let router = mcp::http_routes(McpServer::new(service.clone())).merge(web::routes(explorer));
+            (Arc::new(Sites::One(service)), router)
+        }
+        Content::Graphs(source) => {
+            let sites = Arc::new(Sites::Graphs(Graphs::new(source, capacity.clone())));
+            (sites.clone(), sites::routes(sites))
+        }
+    }
+}
+
 async fn listen(
-    service: Arc<Service>,
-    explorer: Arc<Explorer>,
-    tokens: Tokens,
+    content: Content,
+    tokens: Arc<dyn TokenSource>,
     settings: HttpSettings,
     on_listening: impl FnOnce(SocketAddr),
-    stop: watch::Receiver<bool>,
+    [drain, stop]: [watch::Receiver<bool>; 2],
 ) -> anyhow::Result<()> {
     raise_file_limit(settings.max_connections);
     let tls = settings.tls.clone().map(|(certificates, key)| Tls::new(certificates, key)).transpose()?.map(Arc::new);
@@ -156,7 +206,8 @@ async fn listen(
     let listener = TcpListener::bind(address).await.with_context(|| format!("while listening at {address}"))?;
     let bound = listener.local_addr()?;
     let counters = Arc::<Counters>::default();
-    let waited_for = service.clone();
+    let capacity = Capacity::new();
+    let waited_for = capacity.clone();
     let is_short = Arc::new(move || waited_for.is_short_of_room());
     let connections = Connections::new(settings.max_connections, counters.clone(), is_short);
     // No rate limit on loopback: all programs of this machine share one address.
@@ -168,26 +219,30 @@ async fn listen(
     let resource_metadata = settings.oauth.as_ref().map(OAuthSettings::metadata_url);
     #[cfg(not(feature = "oauth"))]
     let resource_metadata = None;
+    let (sites, routes) = routes(content, &capacity);
+    sites.clone().open_default();
     let guard = Arc::new(RequestGuard {
         hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
-        clients: HttpClients::new(service.clone(), rate),
-        service: service.clone(),
+        clients: HttpClients::new(capacity.clone(), rate),
+        capacity,
+        sites: sites.clone(),
         counters,
         connections: connections.clone(),
+        stopping: drain,
         resource_metadata,
     });
     let pages: Router = Router::new()
         .route("/metrics", get(request_guard::metrics))
         .route("/healthz", get(request_guard::health))
+        .route("/readyz", get(request_guard::ready))
         .with_state(guard.clone());
     #[cfg(feature = "oauth")]
     let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
-    let router = mcp::http_routes(McpServer::new(service))
-        .merge(web::routes(explorer.clone()))
+    let router = routes
         .layer(from_fn_with_state(guard.clone(), request_guard::admit))
         .merge(pages)
-        .merge(web::pages(explorer))
+        .merge(web::pages(settings.explorer.clone()))
         .layer(from_fn_with_state(guard.clone(), request_guard::enter));
     let url = HttpSettings { address: bound, ..settings.clone() }.url();
     tracing::info!(target: "quipu::listening", "listening at {url}");
@@ -195,6 +250,7 @@ async fn listen(
     tokio::select! {
         () = connections.serve(listener, tls, router, stop) => {}
         () = request_guard::close_revoked_streams(&guard) => {}
+        () = sites.close_idle() => {}
     }
     Ok(())
 }
@@ -226,6 +282,7 @@ mod tests {
             tls: None,
             max_connections: 1,
             rate: None,
+            drain: Duration::ZERO,
             explorer: Arc::default(),
             #[cfg(feature = "oauth")]
             oauth: None,

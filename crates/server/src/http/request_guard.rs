@@ -12,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use quipu_tools::echoed;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::auth::{Auth, Identity, Unknown};
@@ -20,8 +21,9 @@ use super::connections::{Connections, PeerAddress};
 use super::counters::Counters;
 use super::hosts::Hosts;
 use super::limits::{Excess, HttpClients};
+use super::sites::{GrantedGraphs, Sites};
 use crate::mcp::{InsufficientScope, until_sent};
-use crate::service::{BeginStream, Caller, Lease, Service};
+use crate::service::{BeginStream, Caller, Capacity, Lease};
 use crate::tokens::Scope;
 
 /// The state of the checks.
@@ -29,12 +31,18 @@ pub(super) struct RequestGuard {
     pub(super) hosts: Hosts,
     pub(super) auth: Auth,
     pub(super) clients: HttpClients,
-    pub(super) service: Arc<Service>,
+    pub(super) capacity: Arc<Capacity>,
+    pub(super) sites: Arc<Sites>,
     pub(super) counters: Arc<Counters>,
     pub(super) connections: Arc<Connections>,
+    /// Whether the server was asked to stop.
+    pub(super) stopping: watch::Receiver<bool>,
     /// The URL of the metadata that names the authorization server, if one is configured.
     pub(super) resource_metadata: Option<String>,
 }
+
+/// The status of a server whose answers are complete and current.
+const READY: &str = "ok";
 
 /// Headers that may not be repeated: two readers may use different ones. [`super::line_ends`] rejects a second length.
 const SINGLE: [HeaderName; 8] = [
@@ -97,6 +105,7 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
         Ok(identity) => identity,
         Err(refusal) => return refusal,
     };
+    guard.auth.record_use(&identity);
     let client = guard.clients.of(&identity.id);
     let admitted = match guard.clients.admit(&client) {
         Ok(admitted) => admitted,
@@ -124,6 +133,7 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
         begin_stream: begin_stream.clone(),
     });
     parts.extensions.insert(lease.clone());
+    parts.extensions.insert(GrantedGraphs(identity.graphs));
     let response = next.run(Request::from_parts(parts, body)).await;
     if let Some(InsufficientScope { tool, needed }) = response.extensions().get() {
         return guard.insufficient(*needed, &needed.refusal(tool));
@@ -181,18 +191,29 @@ pub(super) async fn metrics(State(guard): State<Arc<RequestGuard>>, request: Req
         return guard.insufficient(Scope::Admin, "/metrics requires a token with the scope `admin`");
     }
     let mut page = String::new();
-    guard.service.write_metrics(&mut page).await;
+    guard.capacity.write_metrics(&mut page);
+    guard.sites.write_metrics(&mut page).await;
     guard.counters.write(&mut page, guard.connections.table.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
 
-/// `/healthz`: that the server runs, and whether the vault is indexed. Nothing else, because it needs no token.
+/// `/healthz`: that the server runs, and whether its answers are complete. Nothing else, because it needs no token.
 pub(super) async fn health(State(guard): State<Arc<RequestGuard>>) -> Response {
-    let status = if guard.service.progress().await.is_over { "ok" } else { "indexing" };
-    answer(StatusCode::OK, &json!({ "status": status }))
+    answer(StatusCode::OK, &json!({ "status": guard.status().await }))
+}
+
+/// `/readyz`: the same, with an error status unless answers are complete and current, for a load balancer.
+pub(super) async fn ready(State(guard): State<Arc<RequestGuard>>) -> Response {
+    let status = guard.status().await;
+    let code = if status == READY { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    answer(code, &json!({ "status": status }))
 }
 
 impl RequestGuard {
+    async fn status(&self) -> &'static str {
+        if *self.stopping.borrow() { "stopping" } else { self.sites.trouble().await.unwrap_or(READY) }
+    }
+
     fn fault_of(&self, request: &Request) -> Option<Response> {
         let headers = request.headers();
         if let Some(name) = SINGLE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
@@ -291,7 +312,7 @@ impl RequestGuard {
 }
 
 /// An error in JSON-RPC's format.
-fn refusal(status: StatusCode, message: &str) -> Response {
+pub(super) fn refusal(status: StatusCode, message: &str) -> Response {
     let error = json!({ "code": -32000, "message": message });
     let mut response = answer(status, &json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     if status == StatusCode::BAD_REQUEST {

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use axum::http::request::Parts;
-use quipu_core::Session;
+use quipu_core::{RequestKey, Session};
 use quipu_tools::{Access, Offer, echoed};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
@@ -237,6 +237,7 @@ impl ServerHandler for McpConnection {
             session: self.session(&context),
             tool: lease.tool().unwrap_or_else(|| self.service().find(&request.name)),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
+            key: request_key(&context)?,
             lease,
         };
         let shape = move |response| answer::result(response, modern);
@@ -330,6 +331,17 @@ fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option
 fn lease(context: &Context) -> Lease {
     let extensions = &context.extensions;
     extensions.get::<Lease>().or_else(|| attached(extensions)).cloned().unwrap_or_default()
+}
+
+/// In `_meta` of a call: the key of a client that repeats a call whose response it did not get.
+const REQUEST_KEY: &str = "quipu/request-key";
+
+/// A UUID of version 7: it starts with the time, by which the server knows a call that is too old to be recognised.
+fn request_key(context: &Context) -> Result<Option<RequestKey>, ErrorData> {
+    let Some(given) = context.meta.0.0.get(REQUEST_KEY) else { return Ok(None) };
+    let key = given.as_str().and_then(|text| text.replace('-', "").parse().ok());
+    let invalid = || ErrorData::invalid_params(format!("`{REQUEST_KEY}` must be a UUID of version 7"), None);
+    key.map(Some).ok_or_else(invalid)
 }
 
 /// Methods that the generation without a handshake has removed.

@@ -1,6 +1,8 @@
 //! The prompts: tasks that a person starts by name. Each is a list of steps that name only offered tools.
 
 use jiff::Zoned;
+use jiff::civil::Date;
+use quipu_core::quoted;
 use quipu_tools::{Offer, echoed, truncate};
 use rmcp::model::{
     CompletionInfo, ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
@@ -10,6 +12,9 @@ use crate::service::VaultService;
 
 /// Characters of one argument.
 const MAX_ARGUMENT: usize = 1000;
+
+/// The longest review.
+const MAX_DAYS: u32 = 3650;
 
 /// One prompt.
 struct PromptText {
@@ -30,7 +35,29 @@ struct Argument {
     description: &'static str,
     /// Its value if it is left out; `None` if it is required.
     default: Option<Default>,
+    accepts: Accepts,
     completes: Completes,
+}
+
+/// Which values are allowed.
+enum Accepts {
+    Text,
+    Date,
+    Days,
+}
+
+impl Accepts {
+    /// What the value must be, if it is not.
+    fn refuses(&self, value: &str) -> Option<&'static str> {
+        match self {
+            Self::Text => None,
+            // A longer text is a date and a time to the library.
+            Self::Date => (value.len() != 10 || value.parse::<Date>().is_err())
+                .then_some("a day of the calendar as YYYY-MM-DD, such as 2026-11-16"),
+            Self::Days => (!value.parse().is_ok_and(|days: u32| (1..=MAX_DAYS).contains(&days)))
+                .then_some("a whole number of days from 1 to 3650"),
+        }
+    }
 }
 
 enum Default {
@@ -80,6 +107,7 @@ const PROMPTS: &[PromptText] = &[
             name: "topic",
             description: "What the brief is about: a question, a name or a note.",
             default: None,
+            accepts: Accepts::Text,
             completes: Completes::NoteIds,
         }],
         needs: &[],
@@ -105,12 +133,14 @@ const PROMPTS: &[PromptText] = &[
                 name: "date",
                 description: "The day as YYYY-MM-DD; today if left out.",
                 default: Some(Default::Today),
+                accepts: Accepts::Date,
                 completes: Completes::Today,
             },
             Argument {
                 name: "entry",
                 description: "A text to add to the note.",
                 default: Some(Default::Text("")),
+                accepts: Accepts::Text,
                 completes: Completes::Nothing,
             },
         ],
@@ -145,6 +175,7 @@ const PROMPTS: &[PromptText] = &[
             name: "days",
             description: "How many days back; 7 if left out.",
             default: Some(Default::Text("7")),
+            accepts: Accepts::Days,
             completes: Completes::Values(&["7", "14", "30"]),
         }],
         needs: &[],
@@ -178,6 +209,7 @@ const PROMPTS: &[PromptText] = &[
             name: "focus",
             description: "Only what concerns this project or topic; everything if left out.",
             default: Some(Default::Text("everything")),
+            accepts: Accepts::Text,
             completes: Completes::Nothing,
         }],
         needs: &["suggest_merges"],
@@ -210,12 +242,14 @@ const PROMPTS: &[PromptText] = &[
                 name: "decision",
                 description: "What was decided, in a sentence or more.",
                 default: None,
+                accepts: Accepts::Text,
                 completes: Completes::Nothing,
             },
             Argument {
                 name: "folder",
                 description: "The folder for the note; as for other decisions if left out.",
                 default: Some(Default::Text("as for other decisions")),
+                accepts: Accepts::Text,
                 completes: Completes::NoteIds,
             },
         ],
@@ -348,7 +382,13 @@ impl PromptText {
                 (None, true) => Err(invalid(format!("the argument `{}` is missing", argument.name))),
                 (Some(Default::Text(text)), true) => Ok((argument.name, (*text).to_owned())),
                 (Some(Default::Today), true) => Ok((argument.name, today())),
-                (_, false) => Ok((argument.name, truncate(&given, MAX_ARGUMENT))),
+                (_, false) => match argument.accepts.refuses(&given) {
+                    Some(expected) => {
+                        let given = quoted(&given);
+                        Err(invalid(format!("the argument `{}` is {given}; it must be {expected}", argument.name)))
+                    }
+                    None => Ok((argument.name, truncate(&given, MAX_ARGUMENT))),
+                },
             }
         };
         self.arguments.iter().map(value).collect()
@@ -386,7 +426,12 @@ mod tests {
         for offer in offers {
             for prompt in list(&offer) {
                 let arguments = prompt.arguments.iter().flatten();
-                let given = arguments.map(|argument| (argument.name.clone(), "x".into())).collect();
+                let value = |name: &str| match name {
+                    "date" => "2026-11-16",
+                    "days" => "14",
+                    _ => "x",
+                };
+                let given = arguments.map(|argument| (argument.name.clone(), value(&argument.name).into())).collect();
                 let result = get(&offer, &prompt.name, Some(&given)).unwrap();
                 let text = serde_json::to_string(&result.messages[0].content).unwrap();
                 for word in
@@ -437,6 +482,26 @@ mod tests {
                 "the prompt brief has no argument y; it has `topic`",
             ),
             ("nothing", serde_json::json!({}), "there is no prompt nothing"),
+            (
+                "daily_note",
+                serde_json::json!({"date": "2026-02-30"}),
+                "the argument `date` is \"2026-02-30\"; it must be a day of the calendar as YYYY-MM-DD, such as 2026-11-16",
+            ),
+            (
+                "daily_note",
+                serde_json::json!({"date": "next week"}),
+                "the argument `date` is \"next week\"; it must be a day of the calendar as YYYY-MM-DD, such as 2026-11-16",
+            ),
+            (
+                "daily_note",
+                serde_json::json!({"date": "20261116"}),
+                "the argument `date` is \"20261116\"; it must be a day of the calendar as YYYY-MM-DD, such as 2026-11-16",
+            ),
+            (
+                "weekly_review",
+                serde_json::json!({"days": "-3"}),
+                "the argument `days` is \"-3\"; it must be a whole number of days from 1 to 3650",
+            ),
         ] {
             assert_eq!(text(name, arguments).unwrap_err(), message);
         }

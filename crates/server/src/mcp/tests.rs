@@ -8,7 +8,8 @@ use parking_lot::{Condvar, Mutex};
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{
-    FileChange, FileContent, Listing, SystemClock, TrashedFile, VaultError, VaultFiles, WriteError,
+    FileChange, FileContent, Image, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, SystemClock,
+    TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
 };
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
@@ -23,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{McpServer, converse};
-use crate::service::{ChangeListener, IndexProgress, Report, Service, TrailPage, VaultService};
+use crate::service::{Capacity, ChangeListener, IndexProgress, Report, Service, TrailPage, VaultService};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -69,12 +70,8 @@ impl VaultFiles for GatedVault {
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
         self.files.find_any_case(path)
     }
-    fn apply_for(
-        &self,
-        changes: &[FileChange],
-        request: Option<RequestKey>,
-    ) -> Result<Vec<Option<FileStat>>, WriteError> {
-        self.files.apply_for(changes, request)
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.files.apply_for(changes, origin)
     }
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         self.files.carried_out(request)
@@ -82,15 +79,27 @@ impl VaultFiles for GatedVault {
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()
     }
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
-        self.files.forget(path)
-    }
     fn restore(&self, kept: &TrashedFile) -> Result<FileStat, WriteError> {
         self.files.restore(kept)
     }
 }
 
-/// A vault of this process that nobody shares.
+impl NoteHistory for GatedVault {
+    fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
+        self.files.writes(filter)
+    }
+    fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
+        self.files.kept_bytes(kept)
+    }
+    fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
+        self.files.record_outside(files)
+    }
+    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+        self.files.forget(names)
+    }
+}
+
+/// A vault of this process that no other process shares.
 struct OneRegistry {
     registry: Registry,
     offer: Arc<Offer>,
@@ -100,8 +109,14 @@ impl VaultService for OneRegistry {
     fn offer(&self) -> Arc<Offer> {
         self.offer.clone()
     }
-    fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse {
-        self.registry.call(tool, arguments, session, None)
+    fn call(
+        &self,
+        tool: &'static ToolInfo,
+        arguments: Value,
+        session: &Session,
+        key: Option<RequestKey>,
+    ) -> ToolResponse {
+        self.registry.call(tool, arguments, session, key)
     }
     fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
         self.registry.resources(cursor, page_size)
@@ -118,6 +133,10 @@ impl VaultService for OneRegistry {
     fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
         self.registry.whole_graph()
     }
+    fn image(&self, _: &VaultPath, _: &str) -> Result<Option<Image>, ToolError> {
+        Ok(None)
+    }
+
     fn report(&self) -> Result<Report, ToolError> {
         let overview = self.registry.overview()?;
         Ok(Report { indexed: true, overview, clients: Vec::new(), latency: Vec::new() })
@@ -165,7 +184,8 @@ impl Client {
                 std::future::pending::<()>().await;
             }
         };
-        let server = McpServer::new(Service::new(Arc::new(OneRegistry { registry, offer: Arc::new(offer) })));
+        let vault = Arc::new(OneRegistry { registry, offer: Arc::new(offer) });
+        let server = McpServer::new(Service::new(vault, Capacity::new()));
         let served = tokio::spawn(converse(server, reader, writer, std::future::pending(), stop_asked));
         let (output, input) = split(ours);
         gate.shut();

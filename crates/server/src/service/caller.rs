@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu_tools::Access;
 use tokio::sync::Semaphore;
 
-use super::MAX_RESPONSE_BYTES_PER_CLIENT;
+use super::capacity::MAX_RESPONSE_BYTES_PER_CLIENT;
 use super::response_budget::ResponseBudget;
 use crate::tokens::Scope;
 

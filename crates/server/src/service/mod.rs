@@ -3,6 +3,7 @@
 
 mod call_order;
 mod caller;
+mod capacity;
 mod client_sessions;
 mod last_progress;
 mod lease;
@@ -11,39 +12,30 @@ mod tool_meter;
 mod trail;
 mod vault_service;
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use quipu_core::Session;
-use quipu_tools::{Reply, ToolInfo, ToolResponse, every_tool};
+use quipu_core::{RequestKey, Session};
+use quipu_tools::{Reply, ToolInfo, ToolResponse};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use call_order::CallOrder;
 pub(crate) use caller::{BeginStream, Caller};
+pub(crate) use capacity::Capacity;
 pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
 pub use trail::{ClientCalls, EXPLORER, Summary, ToolLatency, Trace, TraceKind, Trail, TrailPage};
 pub use vault_service::{Change, ChangeListener, IndexProgress, Report, VaultService};
 
+use capacity::MAX_WORKERS;
 use client_sessions::ClientSessions;
 use last_progress::LastProgress;
-use tool_meter::ToolMeter;
 
 use crate::tokens::Scope;
 
-/// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
-const MAX_WORKERS: usize = 16;
-
-/// Calls of one client over HTTP that run at the same time, so that other clients always find a worker soon.
-const MAX_WORKERS_PER_CLIENT: usize = MAX_WORKERS / 2;
-
-/// Bytes of unread HTTP responses at which no further call starts.
-const MAX_RESPONSE_BYTES: usize = 256 * 1024 * 1024;
-
-/// Responses to one client, over HTTP or on a stream.
-const MAX_RESPONSE_BYTES_PER_CLIENT: usize = 64 * 1024 * 1024;
+/// Calls of one graph that run at the same time, so that the calls of other graphs always find a worker soon.
+const MAX_WORKERS_PER_GRAPH: usize = MAX_WORKERS / 2;
 
 /// A tool, looked up once, or the error for a client that asked for a tool that is not offered.
 pub(crate) type FoundTool = Result<&'static ToolInfo, Reply>;
@@ -54,18 +46,19 @@ pub(crate) struct Request {
     pub(crate) session: Arc<Session>,
     pub(crate) tool: FoundTool,
     pub(crate) arguments: Value,
+    /// The client's own key, by which it may repeat the call.
+    pub(crate) key: Option<RequestKey>,
     pub(crate) lease: Lease,
 }
 
 /// One vault and what its callers share.
 pub(crate) struct Service {
     vault: Arc<dyn VaultService>,
-    workers: Arc<Semaphore>,
-    /// For all HTTP clients together.
-    budget: Arc<ResponseBudget>,
+    capacity: Arc<Capacity>,
+    /// The part of all workers that this vault may use.
+    share: Arc<Semaphore>,
     sessions: ClientSessions,
     last_progress: LastProgress,
-    meter: ToolMeter,
 }
 
 /// Why a call has no outcome.
@@ -85,14 +78,23 @@ pub(crate) enum CallError {
 }
 
 impl Service {
-    pub(crate) fn new(vault: Arc<dyn VaultService>) -> Arc<Self> {
+    /// The only vault of a server.
+    pub(crate) fn new(vault: Arc<dyn VaultService>, capacity: Arc<Capacity>) -> Arc<Self> {
+        Self::with_share(vault, capacity, MAX_WORKERS)
+    }
+
+    /// One of several graphs of a server.
+    pub(crate) fn of_graph(vault: Arc<dyn VaultService>, capacity: Arc<Capacity>) -> Arc<Self> {
+        Self::with_share(vault, capacity, MAX_WORKERS_PER_GRAPH)
+    }
+
+    fn with_share(vault: Arc<dyn VaultService>, capacity: Arc<Capacity>, workers: usize) -> Arc<Self> {
         Arc::new(Self {
             vault,
-            workers: Arc::new(Semaphore::new(MAX_WORKERS)),
-            budget: ResponseBudget::new(MAX_RESPONSE_BYTES),
+            capacity,
+            share: Arc::new(Semaphore::new(workers)),
             sessions: ClientSessions::default(),
             last_progress: LastProgress::default(),
-            meter: ToolMeter::of(every_tool().iter().map(|tool| tool.name)),
         })
     }
 
@@ -103,17 +105,6 @@ impl Service {
     /// Sessions of clients without a connection.
     pub(crate) fn sessions(&self) -> &ClientSessions {
         &self.sessions
-    }
-
-    /// The limits of one client over HTTP: workers, and response bytes.
-    pub(crate) fn client_limits(&self) -> (Arc<Semaphore>, Arc<ResponseBudget>) {
-        let workers = Arc::new(Semaphore::new(MAX_WORKERS_PER_CLIENT));
-        (workers, self.budget.share(MAX_RESPONSE_BYTES_PER_CLIENT))
-    }
-
-    /// Whether a call waits until clients read their responses.
-    pub(crate) fn is_short_of_room(&self) -> bool {
-        self.budget.is_waited_for()
     }
 
     /// Finds an offered tool.
@@ -139,15 +130,15 @@ impl Service {
         shape: impl FnOnce(ToolResponse) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
     ) -> Result<T, CallError> {
-        let Request { caller, session, tool, arguments, lease } = request;
+        let Request { caller, session, tool, arguments, key, lease } = request;
         self.authorize(&caller, &tool)?;
         let started = Instant::now();
         let work = move |service: &Self| {
             let (name, response) = match tool {
-                Ok(tool) => (tool.name, service.vault.call(tool, arguments, &session)),
+                Ok(tool) => (tool.name, service.vault.call(tool, arguments, &session, key)),
                 Err(reply) => ("", reply.into()),
             };
-            service.meter.called(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
+            service.capacity.meter.called(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
             shape(response)
         };
         self.run(&caller, lease, cancelled, work, weigh).await
@@ -172,10 +163,11 @@ impl Service {
             None => None,
             Some(workers) => Some(unless_cancelled(&mut cancelled, permit(workers)).await?),
         };
+        let of_vault = unless_cancelled(&mut cancelled, permit(&self.share)).await?;
         let worker = unless_cancelled(&mut cancelled, self.worker(&caller.budget)).await?;
         let (service, budget) = (self.clone(), caller.budget.clone());
         let running = tokio::task::spawn_blocking(move || {
-            let _held = (turn, of_client, worker);
+            let _held = (turn, of_client, of_vault, worker);
             let outcome = work(&service);
             lease.release_request();
             lease.hold_response(budget.hold(weigh(&outcome)));
@@ -194,7 +186,7 @@ impl Service {
     async fn worker(&self, budget: &ResponseBudget) -> OwnedSemaphorePermit {
         loop {
             budget.room().await;
-            let worker = permit(&self.workers).await;
+            let worker = permit(&self.capacity.workers).await;
             // Other responses may have filled the room meanwhile.
             if budget.has_room() {
                 return worker;
@@ -206,21 +198,6 @@ impl Service {
     pub(crate) async fn progress(&self) -> IndexProgress {
         let vault = self.vault.clone();
         self.last_progress.or(move || vault.progress()).await
-    }
-
-    /// Calls, latencies and queues in the Prometheus text format.
-    pub(crate) async fn write_metrics(&self, page: &mut String) {
-        self.meter.write(page);
-        let IndexProgress { files, is_over } = self.progress().await;
-        let busy = MAX_WORKERS - self.workers.available_permits();
-        for (name, what, value) in [
-            ("quipu_workers_busy", "Calls that run now.", busy),
-            ("quipu_unsent_bytes", "HTTP responses not read by their clients yet.", self.budget.bytes()),
-            ("quipu_notes", "Files in the index.", files),
-            ("quipu_indexed", "1 when the vault is indexed.", usize::from(is_over)),
-        ] {
-            let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
-        }
     }
 }
 

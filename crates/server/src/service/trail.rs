@@ -23,7 +23,7 @@ const DURATIONS: usize = 256;
 /// Clients remembered; the one that called least recently goes first.
 const CLIENTS: usize = 64;
 
-/// Changes of memory taken in at a time: of an import the last ones are enough.
+/// Changes of memory read at a time: of an import the last ones are enough.
 const LOGGED: usize = 50;
 
 /// Characters of an argument that an entry shows.

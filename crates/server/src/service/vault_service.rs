@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use quipu_core::Session;
 use quipu_core::index::SnapshotDiff;
-use quipu_core::model::NoteId;
+use quipu_core::model::{NoteId, VaultPath};
+use quipu_core::ports::Image;
+use quipu_core::{RequestKey, Session};
 use quipu_tools::{
     Completion, Offer, Overview, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse, WholeGraph,
 };
@@ -19,8 +20,14 @@ pub trait VaultService: Send + Sync {
     /// are notified.
     fn offer(&self) -> Arc<Offer>;
 
-    /// Calls a tool of the offer.
-    fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse;
+    /// Calls a tool of the offer. A call with a key takes effect once, however often a client sends it.
+    fn call(
+        &self,
+        tool: &'static ToolInfo,
+        arguments: Value,
+        session: &Session,
+        key: Option<RequestKey>,
+    ) -> ToolResponse;
 
     /// See [`quipu_tools::Registry::resources`]. This and the next two wait for the first index as long as a client would:
     /// unlike tool calls, resources cannot say that a list is incomplete.
@@ -35,8 +42,21 @@ pub trait VaultService: Send + Sync {
     /// The index progress.
     fn progress(&self) -> IndexProgress;
 
+    /// Why answers may be out of date now, if they may. Does not wait.
+    fn lag(&self) -> Option<String> {
+        None
+    }
+
+    /// The number of the last change by any server that answers include; `None` where there is no other server.
+    fn position(&self) -> Option<i64> {
+        None
+    }
+
     /// See [`quipu_tools::Registry::whole_graph`].
     fn whole_graph(&self) -> Result<WholeGraph, ToolError>;
+
+    /// See [`quipu_core::ports::VaultFiles::image`].
+    fn image(&self, note: &VaultPath, target: &str) -> Result<Option<Image>, ToolError>;
 
     /// Counts, warnings, clients and latencies.
     fn report(&self) -> Result<Report, ToolError>;

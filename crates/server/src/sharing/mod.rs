@@ -29,7 +29,6 @@ pub use owner_lock::{OwnerInfo, OwnerLock, OwnerMode};
 pub use run_in_owner::{CommandOutcome, OwnerCommand, Retry, WaitPolicy, run_in_owner};
 pub use shared_vault::{SharedVault, SharedVaultOptions};
 pub use temporary_owner::TemporaryOwner;
-pub use wire::{CommandOutput, TerminalStyle};
 
 /// A key that is unique among all calls of all processes.
 pub fn new_key() -> RequestKey {

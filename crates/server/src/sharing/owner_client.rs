@@ -20,7 +20,7 @@ use super::wire::{
 /// How long a response may take: longer than most clients wait.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long the owner may take for the handshake. It answers once it has opened the vault; the caller retries.
+/// How long a handshake with the owner may take. It answers once it has opened the vault; the caller retries.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often a waiting request checks whether the owner is still there.

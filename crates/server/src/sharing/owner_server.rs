@@ -38,7 +38,7 @@ const QUEUED: usize = 64;
 /// Copies of sessions: a process that serves many clients over HTTP has many.
 const MAX_SESSIONS: usize = 4096;
 
-/// How long another process may take for its first message: longer than it waits for the answer.
+/// How long another process may take to send its first message: longer than it waits for the answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the other end may leave a response unread.
@@ -385,9 +385,9 @@ impl OwnerServerState {
             }
             OwnerRequest::Report => ResponseMessage::plain(OwnerResponse::Report(Box::new(engine.report()))),
             OwnerRequest::Trail { from } => ResponseMessage::plain(OwnerResponse::Trail(engine.trail(from))),
-            OwnerRequest::Command { command, style } => ResponseMessage::plain(OwnerResponse::Command(
-                engine.open().clone().run_command(engine, command, style),
-            )),
+            OwnerRequest::Command { command } => {
+                ResponseMessage::plain(OwnerResponse::Command(engine.open().clone().run_command(engine, command)))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::new_key;
 use super::owner_client::{ConnectError, OwnerClient, OwnerLost};
 use super::owner_lock::{LockAttempt, OwnerInfo, OwnerLock, OwnerMode};
-use super::wire::{ChangeNotice, CommandOutput, OwnerRequest, OwnerResponse, TerminalStyle, receive};
+use super::wire::{ChangeNotice, OwnerRequest, OwnerResponse, receive};
 use crate::own_files::own_folder;
 
 /// How long a command waits for an owner that starts or exits.
@@ -22,8 +22,10 @@ const NO_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The outcome of a command.
 pub enum CommandOutcome {
-    /// The owner ran it.
-    Output(CommandOutput),
+    /// The owner ran it. This is its reply.
+    Reply(Value),
+    /// The owner could not run it.
+    Failed(String),
     /// Run it in this process. While the lock is held, if there is one, no other process opens the index.
     RunHere(Option<OwnerLock>),
     /// Another process has the index and does not answer: only for a command that does not wait.
@@ -44,7 +46,6 @@ pub struct OwnerCommand {
     pub command: Value,
     pub retry: Retry,
     pub wait: WaitPolicy,
-    pub style: TerminalStyle,
 }
 
 /// Whether a command may be sent to a second owner when the first exited without a response.
@@ -57,7 +58,7 @@ pub enum Retry {
 
 /// Runs a command in the process that owns the vault, if there is one. Creates no `.quipu/` folder.
 pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
-    let OwnerCommand { name, command, retry, wait, style } = command;
+    let OwnerCommand { name, command, retry, wait } = command;
     let timeout = match wait {
         WaitPolicy::UntilFree => WAIT_TIMEOUT,
         WaitPolicy::Never => NO_WAIT_TIMEOUT,
@@ -66,7 +67,7 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
     if !own_folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return CommandOutcome::RunHere(None);
     }
-    let request = OwnerRequest::Command { command, style };
+    let request = OwnerRequest::Command { command };
     let mut until = Instant::now() + timeout;
     loop {
         let owner = match OwnerLock::acquire(&own_folder, OwnerMode::Temporary, name) {
@@ -76,20 +77,21 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
         };
         match OwnerClient::open(&own_folder, &new_key().to_string(), false) {
             Ok((owner, changes)) => match ask(owner, changes, &request) {
-                Ok(printed) => return CommandOutcome::Output(printed),
+                Ok(outcome) => return outcome,
                 Err(OwnerLost(error)) if retry == Retry::Yes => {
                     tracing::debug!(%error, "the vault's owner ended before it answered");
                     until = Instant::now() + timeout;
                 }
                 Err(_) => {
-                    return CommandOutcome::Output(CommandOutput::error(
+                    return CommandOutcome::Failed(
                         "the server that has this vault open ended before it answered; check whether the command took \
-                         effect, and run it again if not",
-                    ));
+                         effect, and run it again if not"
+                            .to_owned(),
+                    );
                 }
             },
             Err(ConnectError::OtherVersion(welcome)) => {
-                return CommandOutcome::Output(CommandOutput::error(&welcome.other_version_message()));
+                return CommandOutcome::Failed(welcome.other_version_message());
             }
             Err(ConnectError::Unreachable(_)) => {}
         }
@@ -106,7 +108,7 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
 }
 
 /// Asks the owner and waits while it sends heartbeats: a command may take any time.
-fn ask(owner: OwnerClient, mut changes: UnixStream, request: &OwnerRequest<'_>) -> Result<CommandOutput, OwnerLost> {
+fn ask(owner: OwnerClient, mut changes: UnixStream, request: &OwnerRequest<'_>) -> Result<CommandOutcome, OwnerLost> {
     let owner = Arc::new(owner);
     let closing = owner.clone();
     std::thread::Builder::new().name("owner-heartbeat".into()).spawn(move || {
@@ -114,13 +116,14 @@ fn ask(owner: OwnerClient, mut changes: UnixStream, request: &OwnerRequest<'_>) 
         closing.close();
     })?;
     match owner.ask_without_timeout(request)? {
-        OwnerResponse::Command(printed) => Ok(printed),
-        OwnerResponse::Failed(why) => Ok(CommandOutput::error(&why)),
+        OwnerResponse::Command(reply) => Ok(CommandOutcome::Reply(reply)),
+        OwnerResponse::Failed(why) => Ok(CommandOutcome::Failed(why)),
         other => {
             tracing::error!(?other, "the vault's owner sent an unexpected response");
-            Ok(CommandOutput::error(
+            Ok(CommandOutcome::Failed(
                 "the server that has this vault open sent an unexpected response; use the same version of quipu for all \
-                 clients of this vault",
+                 clients of this vault"
+                    .to_owned(),
             ))
         }
     }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-use quipu_core::Session;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::Image;
+use quipu_core::{RequestKey, Session};
 use quipu_tools::{
     Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolInfo, ToolResponse,
     WholeGraph,
@@ -151,13 +153,19 @@ impl VaultService for SharedVault {
         self.shared.offer()
     }
 
-    fn call(&self, tool: &'static ToolInfo, arguments: Value, session: &Session) -> ToolResponse {
-        let key = new_key();
+    fn call(
+        &self,
+        tool: &'static ToolInfo,
+        arguments: Value,
+        session: &Session,
+        given: Option<RequestKey>,
+    ) -> ToolResponse {
+        let key = given.unwrap_or_else(new_key);
         let mut attempts = self.shared.attempts();
         loop {
             let answer = match attempts.route() {
                 Ok(Route::Here(engine)) => {
-                    return engine.call(tool, arguments, session, attempts.is_retry.then_some(key));
+                    return engine.call(tool, arguments, session, given.or(attempts.is_retry.then_some(key)));
                 }
                 Ok(Route::There(owner)) => {
                     let request = |session| OwnerRequest::CallTool {
@@ -235,6 +243,11 @@ impl VaultService for SharedVault {
             Ok(OwnerResponse::WholeGraph(graph)) => *graph,
             other => Err(failed(other)),
         }
+    }
+
+    fn image(&self, note: &VaultPath, target: &str) -> Result<Option<Image>, ToolError> {
+        let read = self.shared.source.image(note, target);
+        read.map_err(|error| ToolError::new(ToolErrorKind::Provider, format!("{error:#}")))
     }
 
     fn report(&self) -> Result<Report, ToolError> {

@@ -1,5 +1,6 @@
 //! Answers other processes while a command owns the vault, so that they need not wait for its end.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::owner_lock::{OwnerLock, OwnerMode};
@@ -12,9 +13,9 @@ pub struct TemporaryOwner(Ownership);
 
 impl TemporaryOwner {
     /// Answers other processes until [`TemporaryOwner::end`].
-    pub fn start(engine: Engine, mut lock: OwnerLock) -> Self {
+    pub fn start(engine: Engine, root: &Path, mut lock: OwnerLock) -> Self {
         let engine = Arc::new(engine);
-        let listener = lock.listen(&own_folder(engine.open().root()));
+        let listener = lock.listen(&own_folder(root));
         lock.write_info(OwnerMode::Shared);
         let resources = OwnerResources::new(&engine, listener, lock);
         Self(Ownership::Owner(engine, Some(resources)))

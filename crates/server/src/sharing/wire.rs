@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::service::{Change, IndexProgress, Report, TrailPage};
 
 /// The protocol version. Processes of different versions cannot share a vault.
-pub(super) const WIRE: u32 = 1;
+pub(super) const WIRE: u32 = 2;
 
 /// How often an owner sends a heartbeat to its subscribers, and after which silence it counts as stopped or hanging.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -74,7 +74,6 @@ pub(super) struct Welcome {
 #[serde(rename_all = "snake_case")]
 pub(super) enum OwnerRequest<'a> {
     /// The sender borrows the arguments, which can be megabytes: it may have to send them again.
-    #[serde(rename = "call")]
     CallTool {
         key: String,
         tool: String,
@@ -93,25 +92,16 @@ pub(super) enum OwnerRequest<'a> {
         typed: String,
         limit: usize,
     },
-    #[serde(rename = "reading")]
     IndexProgress,
     WholeGraph,
     Report,
     Trail {
         from: u64,
     },
+    /// A command of the command line, which defines its form and that of its reply.
     Command {
         command: Value,
-        #[serde(rename = "looks")]
-        style: TerminalStyle,
     },
-}
-
-/// Whether a command may use colours.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct TerminalStyle {
-    pub colour_stdout: bool,
-    pub colour_stderr: bool,
 }
 
 /// A response, and what changed in the session meanwhile.
@@ -125,19 +115,16 @@ pub(super) struct ResponseMessage {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OwnerResponse {
-    #[serde(rename = "called")]
     Tool(ToolResponse),
     Resources(Result<ResourcePage, ToolError>),
     Resource(Result<Option<ResourceText>, ToolError>),
     Completion(Completion),
-    #[serde(rename = "reading")]
     IndexProgress(IndexProgress),
     WholeGraph(Box<Result<WholeGraph, ToolError>>),
     Report(Box<Result<Report, ToolError>>),
     Trail(TrailPage),
-    Command(CommandOutput),
+    Command(Value),
     /// The session is not known here: send all of it.
-    #[serde(rename = "who_are_you")]
     UnknownSession,
     /// The request failed, and a retry would not help.
     Failed(String),
@@ -163,21 +150,6 @@ impl From<ChangeNotice> for Change {
         let exact = |id: &String| VaultPath::parse(id).ok().map(|path| NoteId::exact(&path));
         let notes = notes.and_then(|notes| notes.iter().map(exact).collect());
         Self { listing, notes, tools: false }
-    }
-}
-
-/// The output of a command, and its exit code.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct CommandOutput {
-    pub stdout: String,
-    pub stderr: String,
-    pub code: u8,
-}
-
-impl CommandOutput {
-    /// The output of a command that fails.
-    pub(super) fn error(message: &str) -> Self {
-        Self { stdout: String::new(), stderr: format!("error: {message}\n"), code: 1 }
     }
 }
 

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use quipu_tools::{Reply, ToolError, ToolResponse};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Explorer, caller_of};
@@ -26,13 +27,9 @@ pub(super) async fn call(
     request: HttpRequest,
 ) -> Result<Response, Refusal> {
     let (caller, lease) = caller_of(&request)?;
-    // `http/request_guard.rs` has read it and limited its size.
-    let body = request.into_body().collect().await;
-    let body = body.map_err(|_| Refusal::wrong("the request body is incomplete".to_owned()))?;
-    let arguments = serde_json::from_slice::<Value>(&body.to_bytes());
-    let arguments = arguments.map_err(|error| Refusal::wrong(format!("the request body is not JSON: {error}")))?;
-    let request =
-        Request { session: explorer.session(&caller), tool: explorer.service.find(&tool), arguments, lease, caller };
+    let arguments = json_body(request).await?;
+    let (session, tool) = (explorer.session(&caller), explorer.service.find(&tool));
+    let request = Request { session, tool, arguments, key: None, lease, caller };
     match explorer.service.call(request, pending(), shaped, Vec::len).await {
         Ok(answer) => Ok(json_bytes(answer)),
         Err(CallError::OutOfScope { tool, needed }) => {
@@ -44,6 +41,14 @@ pub(super) async fn call(
         }
         Err(_) => Err(Refusal::inside()),
     }
+}
+
+/// The body of a request. `http/request_guard.rs` has read it and limited its size.
+pub(super) async fn json_body<T: DeserializeOwned>(request: HttpRequest) -> Result<T, Refusal> {
+    let body = request.into_body().collect().await;
+    let body = body.map_err(|_| Refusal::wrong("the request body is incomplete".to_owned()))?;
+    serde_json::from_slice(&body.to_bytes())
+        .map_err(|error| Refusal::wrong(format!("the request body is not the JSON that was expected: {error}")))
 }
 
 impl Explorer {
@@ -119,7 +124,7 @@ fn shaped(response: ToolResponse) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-fn error_of(code: &str, message: &str) -> Value {
+pub(super) fn error_of(code: &str, message: &str) -> Value {
     json!({ "error": { "code": code, "message": message } })
 }
 

@@ -18,7 +18,7 @@ include!("../../../../web/dist/table.rs");
 
 /// Scripts and styles of our own alone, no frame around or inside, nothing sent elsewhere. Styles of elements are set by script
 /// through the object model, which needs no exception.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types dompurify";
 

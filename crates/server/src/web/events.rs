@@ -35,7 +35,7 @@ pub(super) async fn events(State(explorer): State<Arc<Explorer>>, request: Reque
     Ok((headers, Body::from_stream(ReceiverStream::new(read))).into_response())
 }
 
-/// Sends entries until nobody reads.
+/// Sends entries until the client disconnects.
 async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Result<Bytes, Infallible>>) {
     let sees_reads = caller.scope == Scope::Admin || is_local(&caller);
     let mut looks = tokio::time::interval(EVERY);

@@ -13,7 +13,7 @@ use quipu_tools::WholeGraph;
 use rustc_hash::{FxHashMap, FxHasher};
 use rustix::fs::OFlags;
 
-use crate::own_files::own_folder;
+use crate::own_files;
 
 const FILE: &str = "layout";
 const DRAFT: &str = "layout.new";
@@ -29,7 +29,8 @@ const MAX_ROWS: usize = 4_000_000;
 
 /// The layouts of one vault.
 pub(super) struct Layouts {
-    own_folder: PathBuf,
+    /// The vault's; `None` where positions are kept in memory alone.
+    root: Option<PathBuf>,
     last: Mutex<Option<Known>>,
 }
 
@@ -41,11 +42,11 @@ struct Known {
 }
 
 impl Layouts {
-    pub(super) fn of(vault: &Path) -> Self {
-        Self { own_folder: own_folder(vault), last: Mutex::default() }
+    pub(super) fn new(vault: Option<&Path>) -> Self {
+        Self { root: vault.map(Path::to_owned), last: Mutex::default() }
     }
 
-    /// The layout of a graph. Whoever asks while it is made waits for it.
+    /// The layout of a graph. A second request waits while it is computed.
     pub(super) fn of_graph(&self, graph: &WholeGraph) -> Arc<Layout> {
         let seeds = seeds(graph);
         let shape = shape(&seeds, &graph.edges);
@@ -68,9 +69,14 @@ impl Layouts {
         made
     }
 
+    fn index(&self) -> std::io::Result<Option<OwnFolder>> {
+        self.root.as_ref().map(|root| OwnFolder::open(&own_files::index_folder(root))).transpose()
+    }
+
     fn read(&self) -> std::io::Result<FxHashMap<u64, Point>> {
         let mut bytes = Vec::new();
-        let file = OwnFolder::open(&self.own_folder)?.folder("index")?.file(FILE, OFlags::RDONLY)?;
+        let Some(index) = self.index()? else { return Ok(FxHashMap::default()) };
+        let file = index.file(FILE, OFlags::RDONLY)?;
         file.take((MAX_ROWS * ROW + MAGIC.len()) as u64).read_to_end(&mut bytes)?;
         let rows = bytes.strip_prefix(MAGIC).unwrap_or_default();
         let row = |row: &[u8]| {
@@ -91,7 +97,7 @@ impl Layouts {
             bytes.extend(point.x.to_le_bytes());
             bytes.extend(point.y.to_le_bytes());
         }
-        let folder = OwnFolder::open(&self.own_folder)?.folder("index")?;
+        let Some(folder) = self.index()? else { return Ok(()) };
         folder.file(DRAFT, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?.write_all(&bytes)?;
         folder.rename(DRAFT, FILE)
     }
@@ -143,18 +149,18 @@ mod tests {
     #[test]
     fn positions_outlive_the_server_and_a_damaged_file_is_replaced() {
         let vault = tempfile::tempdir().unwrap();
-        let index = own_folder(vault.path()).join("index");
+        let index = own_files::index_folder(vault.path());
         quipu_own_folder_made(&index);
-        let first = Layouts::of(vault.path()).of_graph(&graph(20));
+        let first = Layouts::new(Some(vault.path())).of_graph(&graph(20));
         let mut grown = graph(20);
         grown.notes.id.push("new.md".into());
         grown.notes.rank.push(1);
         grown.notes.folder.push(0);
-        let second = Layouts::of(vault.path()).of_graph(&grown);
+        let second = Layouts::new(Some(vault.path())).of_graph(&grown);
         assert_eq!(second.positions[..20], first.positions[..], "another server found them");
         for damage in [&b""[..], b"QLAYOUT1half a row", &[0xff; 100]] {
             write(&index.join(FILE), damage);
-            assert_eq!(Layouts::of(vault.path()).of_graph(&graph(20)).positions.len(), 20);
+            assert_eq!(Layouts::new(Some(vault.path())).of_graph(&graph(20)).positions.len(), 20);
         }
     }
 

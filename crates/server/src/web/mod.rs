@@ -1,7 +1,7 @@
 //! The explorer: the page for people, and the few routes it reads from. It is a client like any other: the same tools, through the
 //! same service and its checks. Beside them it asks for the whole graph, an overview and the trail of calls.
 //!
-//! The page itself is served to anybody and holds nothing of the vault. Data is given for a token only, also on loopback: a token of
+//! The page itself is served to everyone and holds nothing of the vault. Data is given for a token only, also on loopback: a token of
 //! `quipu token`, or a session that the one-time secret of `quipu open` was exchanged for. There are no cookies, so another site
 //! that a browser has open can send nothing in the user's name.
 
@@ -9,11 +9,12 @@ mod answers;
 mod assets;
 mod events;
 mod graph;
+mod images;
 mod layouts;
 mod sessions;
 mod status;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,11 +49,10 @@ const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the routes share.
 pub(crate) struct Explorer {
     service: Arc<Service>,
-    /// The folder's name, for the title.
+    /// The name of the vault, for the title.
     vault: String,
-    /// The folder, for links that open a note in an editor.
-    root: PathBuf,
-    sessions: Arc<ExplorerSessions>,
+    /// The folder, for links that open a note in an editor; `None` for notes in a database.
+    root: Option<PathBuf>,
     callers: Mutex<FxHashMap<Arc<str>, Arc<Session>>>,
     layouts: Layouts,
     last_graph: LastGraph,
@@ -60,15 +60,13 @@ pub(crate) struct Explorer {
 }
 
 impl Explorer {
-    pub(crate) fn new(service: Arc<Service>, vault: &Path, sessions: Arc<ExplorerSessions>) -> Arc<Self> {
-        let name = vault.file_name().map_or_else(|| "vault".to_owned(), |name| name.to_string_lossy().into_owned());
+    pub(crate) fn new(service: Arc<Service>, vault: String, root: Option<PathBuf>) -> Arc<Self> {
         Arc::new(Self {
             service,
-            vault: name,
-            root: vault.to_owned(),
-            sessions,
+            vault,
+            layouts: Layouts::new(root.as_deref()),
+            root,
             callers: Mutex::default(),
-            layouts: Layouts::of(vault),
             last_graph: LastGraph::default(),
             started: Instant::now(),
         })
@@ -85,13 +83,13 @@ impl Explorer {
 }
 
 /// Routes that need no token: the page, and the exchange of a secret.
-pub(crate) fn pages(explorer: Arc<Explorer>) -> Router {
+pub(crate) fn pages(sessions: Arc<ExplorerSessions>) -> Router {
     let mut router = Router::new().route("/api/session", post(open_session));
     for asset in assets::all() {
         router = router
             .route(asset.path, get(move |request: Request| async move { assets::serve(asset, request.headers()) }));
     }
-    router.with_state(explorer)
+    router.with_state(sessions)
 }
 
 /// Routes that do. `http/request_guard.rs` has checked the token and attached a [`Caller`] to the request.
@@ -99,6 +97,7 @@ pub(crate) fn routes(explorer: Arc<Explorer>) -> Router {
     Router::new()
         .route("/api/call/{tool}", post(answers::call))
         .route("/api/graph", get(graph::graph))
+        .route("/api/image", post(images::image))
         .route("/api/status", get(status::status))
         .route("/api/events", get(events::events))
         .with_state(explorer)
@@ -110,7 +109,7 @@ struct Secret {
 }
 
 /// Exchanges the secret of `quipu open`, once.
-async fn open_session(State(explorer): State<Arc<Explorer>>, body: Body) -> Result<Response, Refusal> {
+async fn open_session(State(sessions): State<Arc<ExplorerSessions>>, body: Body) -> Result<Response, Refusal> {
     let body = tokio::time::timeout(SECRET_TIMEOUT, Limited::new(body, MAX_SECRET_BYTES).collect()).await;
     let Ok(Ok(body)) = body else {
         return Err(Refusal::wrong("the request body is incomplete, too slow or too long".to_owned()));
@@ -118,7 +117,7 @@ async fn open_session(State(explorer): State<Arc<Explorer>>, body: Body) -> Resu
     let Ok(Secret { secret }) = serde_json::from_slice(&body.to_bytes()) else {
         return Err(Refusal::wrong("send {\"secret\": \"…\"}".to_owned()));
     };
-    match explorer.sessions.exchange(&secret) {
+    match sessions.exchange(&secret) {
         Some(token) => json_answer(&json!({ "token": token })),
         // Not an error status: the page tells it, and a browser's console stays empty.
         None => json_answer(

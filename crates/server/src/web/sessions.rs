@@ -1,5 +1,5 @@
 //! Sessions of the explorer: a one-time secret, in the fragment of the address that `quipu open` opens, becomes a token that one tab
-//! keeps. Both are random, live in this process alone, and are kept as hashes.
+//! keeps. Both are random, live in this process alone, are kept as hashes, and expire.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -11,6 +11,12 @@ use crate::tokens::Scope;
 
 /// How long a secret may be exchanged: long enough for a browser to start.
 const SECRET_LASTS: Duration = Duration::from_secs(10 * 60);
+
+/// A session ends when no request used it for this long. A page that is in sight sends some every minute.
+const IDLE_LASTS: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// A session ends this long after it was opened, used or not.
+const SESSION_LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Sessions at the same time; at the limit, the oldest ends.
 const MAX_SESSIONS: usize = 32;
@@ -28,8 +34,22 @@ pub struct ExplorerSessions(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     secrets: Vec<(blake3::Hash, Scope, Instant)>,
-    sessions: Vec<(blake3::Hash, Scope, u64)>,
+    sessions: Vec<OpenSession>,
     opened: u64,
+}
+
+struct OpenSession {
+    token: blake3::Hash,
+    scope: Scope,
+    number: u64,
+    opened: Instant,
+    used: Instant,
+}
+
+impl OpenSession {
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.opened) >= SESSION_LASTS || now.duration_since(self.used) >= IDLE_LASTS
+    }
 }
 
 impl std::fmt::Debug for ExplorerSessions {
@@ -46,7 +66,7 @@ impl ExplorerSessions {
         Ok(secret)
     }
 
-    /// Whether somebody can still come in by a secret.
+    /// Whether a secret can still be exchanged.
     pub(crate) fn has_secret(&self) -> bool {
         !self.0.lock().secrets.is_empty()
     }
@@ -54,25 +74,44 @@ impl ExplorerSessions {
     /// A token for a secret, which is used up by it.
     pub(super) fn exchange(&self, secret: &str) -> Option<String> {
         let hash = blake3::hash(secret.as_bytes());
+        let now = Instant::now();
         let mut inner = self.0.lock();
         inner.secrets.retain(|(_, _, made)| made.elapsed() < SECRET_LASTS);
         let place = inner.secrets.iter().position(|(known, ..)| *known == hash)?;
         let (_, scope, _) = inner.secrets.swap_remove(place);
         let token = format!("{SESSION_PREFIX}{}", random_word().ok()?);
+        inner.sessions.retain(|session| !session.is_over(now));
         if inner.sessions.len() == MAX_SESSIONS {
             inner.sessions.remove(0);
         }
         inner.opened += 1;
         let number = inner.opened;
-        inner.sessions.push((blake3::hash(token.as_bytes()), scope, number));
+        let token_hash = blake3::hash(token.as_bytes());
+        inner.sessions.push(OpenSession { token: token_hash, scope, number, opened: now, used: now });
         Some(token)
     }
 
-    /// What the owner of a token may do, and the session's number.
+    /// What the owner of a token may do, and the session's number. Does not count as use of the session.
     pub(crate) fn check(&self, token: &str) -> Option<(Scope, u64)> {
+        self.check_at(token, Instant::now())
+    }
+
+    fn check_at(&self, token: &str, now: Instant) -> Option<(Scope, u64)> {
         let hash = blake3::hash(token.as_bytes());
-        let inner = self.0.lock();
-        inner.sessions.iter().find(|(known, ..)| *known == hash).map(|(_, scope, number)| (*scope, *number))
+        let mut inner = self.0.lock();
+        inner.sessions.retain(|session| !session.is_over(now));
+        inner.sessions.iter().find(|session| session.token == hash).map(|session| (session.scope, session.number))
+    }
+
+    /// Records that a request used a session.
+    pub(crate) fn record_use(&self, number: u64) {
+        self.record_use_at(number, Instant::now());
+    }
+
+    fn record_use_at(&self, number: u64, now: Instant) {
+        if let Some(session) = self.0.lock().sessions.iter_mut().find(|session| session.number == number) {
+            session.used = now;
+        }
     }
 }
 
@@ -90,6 +129,10 @@ fn random_word() -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
+    fn open(sessions: &ExplorerSessions, scope: Scope) -> String {
+        sessions.exchange(&sessions.new_secret(scope).unwrap()).unwrap()
+    }
+
     #[test]
     fn a_secret_works_once_and_gives_its_scope() {
         let sessions = ExplorerSessions::default();
@@ -105,13 +148,38 @@ mod tests {
     #[test]
     fn the_oldest_session_ends_at_the_limit() {
         let sessions = ExplorerSessions::default();
-        let open = || sessions.exchange(&sessions.new_secret(Scope::Write).unwrap()).unwrap();
-        let first = open();
-        let second = open();
+        let first = open(&sessions, Scope::Write);
+        let second = open(&sessions, Scope::Write);
         for _ in 0..MAX_SESSIONS - 1 {
-            open();
+            open(&sessions, Scope::Write);
         }
         assert_eq!(sessions.check(&first), None);
         assert_eq!(sessions.check(&second), Some((Scope::Write, 2)));
+    }
+
+    #[test]
+    fn an_idle_session_ends_and_use_keeps_it() {
+        let sessions = ExplorerSessions::default();
+        let (idle, used) = (open(&sessions, Scope::Read), open(&sessions, Scope::Read));
+        let start = Instant::now();
+        let hour = Duration::from_secs(60 * 60);
+        assert!(sessions.check_at(&idle, start + 11 * hour).is_some());
+        sessions.record_use_at(2, start + 11 * hour);
+        let later = start + 12 * hour + Duration::from_secs(1);
+        assert_eq!(sessions.check_at(&idle, later), None, "a check is no use");
+        assert_eq!(sessions.check_at(&used, later), Some((Scope::Read, 2)));
+    }
+
+    #[test]
+    fn a_session_ends_after_a_week_however_much_it_is_used() {
+        let sessions = ExplorerSessions::default();
+        let token = open(&sessions, Scope::Read);
+        let start = Instant::now();
+        let hours = |n: u32| start + n * Duration::from_secs(60 * 60);
+        for n in 1..7 * 24 {
+            assert!(sessions.check_at(&token, hours(n)).is_some(), "hour {n}");
+            sessions.record_use_at(1, hours(n));
+        }
+        assert_eq!(sessions.check_at(&token, hours(7 * 24)), None);
     }
 }

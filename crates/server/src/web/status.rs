@@ -38,7 +38,7 @@ pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Reque
     let may = offer.tools().filter(|tool| caller.scope.allows(tool.access));
     json_answer(&Status {
         vault: &explorer.vault,
-        folder: explorer.root.to_str().filter(|_| is_local(&caller)),
+        folder: explorer.root.as_ref().and_then(|root| root.to_str()).filter(|_| is_local(&caller)),
         version: env!("CARGO_PKG_VERSION"),
         scope: caller.scope.name(),
         tools: may.map(|tool| tool.name).collect(),

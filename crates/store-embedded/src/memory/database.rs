@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
@@ -24,6 +25,9 @@ use super::{check, contexts, lock_holder, log, migrate, read, redact, requests, 
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
+/// The file that says that a redaction is not finished.
+const REDACTING: &str = "memory.redacting";
+
 /// Read connections that are kept open.
 const READERS: usize = 4;
 
@@ -31,7 +35,7 @@ const READERS: usize = 4;
 pub struct MemoryDatabase {
     /// Before the writer, which must close last: only the writer checkpoints.
     readers: Mutex<Vec<Connection>>,
-    /// Looks after the file, whoever reads or writes for long.
+    /// Checks the file, also while another connection reads or writes for long.
     looker: Option<Mutex<Connection>>,
     writer: Mutex<Connection>,
     /// `None` if all reads use the writer: without a file, or for a snapshot.
@@ -49,7 +53,7 @@ impl MemoryDatabase {
     /// Opens or creates the file. Other processes may have it open.
     pub fn open(file: &Path) -> Result<Self, MemoryOpenError> {
         let Opened { db: writer, folder, notice } = opening::open(file)?;
-        let guard = FileGuard::new(file, &writer).map_err(|source| opening::failed(file, source))?;
+        let guard = FileGuard::new(file, &folder, &writer).map_err(|source| opening::failed(file, source))?;
         let head = log::head(&writer).map_err(|source| opening::failed(file, source))?;
         let looker = opening::reader(file).map_err(|source| opening::failed(file, source))?;
         let id = file_guard::id_of(&writer).map_err(|source| opening::failed(file, source))?;
@@ -68,6 +72,7 @@ impl MemoryDatabase {
         if is_known || head > ChangeNumber(0) {
             memory.mark_as_started();
         }
+        memory.finish_redaction();
         Ok(memory)
     }
 
@@ -160,6 +165,7 @@ impl MemoryDatabase {
         let outcome = match &self.file {
             None => ask(&self.writer()),
             Some(file) => {
+                self.check_shared_memory().map_err(|error| failed("read", error))?;
                 let pooled = self.readers.lock().pop();
                 let reader = pooled.map_or_else(|| opening::reader(file), Ok);
                 let reader = reader.map_err(|error| failed("read", error))?;
@@ -183,8 +189,12 @@ impl MemoryDatabase {
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut writer = self.writer();
+        let deadline = Instant::now() + opening::BUSY_TIMEOUT;
+        // A call that waits for another process makes the calls behind it wait: together no longer than one of them.
+        let mut writer = self.writer.try_lock_until(deadline).ok_or_else(locked_by_another_call)?;
         sqlite::start_operation();
+        writer.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+        self.check_shared_memory()?;
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.check_file(&tx)?;
         let outcome = change(&tx)?;
@@ -201,8 +211,33 @@ impl MemoryDatabase {
         Ok(outcome)
     }
 
-    /// Removes deleted texts from the file and its log.
+    /// Says, before a redaction is written, that deleted texts must be removed from the file: a kill in between must not leave
+    /// them there.
+    fn mark_redaction(&self) -> std::io::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        folder.create_file(REDACTING)?;
+        folder.sync()
+    }
+
+    /// Removes deleted texts from the file and its log, then the mark; `false` if a reader in another process prevents it.
     fn rewrite_file(&self) -> rusqlite::Result<bool> {
+        let is_rewritten = self.rewrite()?;
+        if let Some(folder) = self.folder.as_ref().filter(|_| is_rewritten) {
+            // A mark that stays has the file rewritten once more.
+            let _ = folder.remove(REDACTING);
+        }
+        Ok(is_rewritten)
+    }
+
+    /// Finishes a redaction that was interrupted.
+    fn finish_redaction(&self) {
+        let is_marked = self.folder.as_ref().is_some_and(|folder| folder.check(REDACTING).unwrap_or(false));
+        if is_marked && let Err(error) = self.rewrite_file() {
+            tracing::warn!(%error, "cannot finish a redaction; the next start tries again");
+        }
+    }
+
+    fn rewrite(&self) -> rusqlite::Result<bool> {
         let writer = self.writer();
         sqlite::start_operation();
         self.check_file(&writer)?;
@@ -246,6 +281,11 @@ impl MemoryDatabase {
         }
     }
 
+    /// Before the first statement of a connection.
+    fn check_shared_memory(&self) -> rusqlite::Result<()> {
+        self.guard.as_ref().map_or(Ok(()), FileGuard::check_shared_memory)
+    }
+
     /// Fails if another program replaced the file.
     fn check_file(&self, writer: &Connection) -> rusqlite::Result<()> {
         self.guard.as_ref().map_or(Ok(()), |guard| guard.check(writer))
@@ -260,6 +300,11 @@ impl Drop for MemoryDatabase {
             tracing::warn!("memory is closed without a checkpoint: {error}");
         }
     }
+}
+
+/// SQLite's error for a lock inside one process.
+fn locked_by_another_call() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_LOCKED), None)
 }
 
 /// A read transaction for several queries; `None` inside a snapshot.
@@ -331,9 +376,10 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
+        self.mark_redaction().map_err(|error| failed("change", error))?;
         let redacted = self.write(|tx| redact::redact(tx, owner, reason, author)).map_err(|fault| match fault {
             RedactFault::Refused(refusal) => ApplyError::Refused { change: 0, refusal },
-            RedactFault::Log(error) => failed("change", error).into(),
+            RedactFault::Log(error) => self.failed_change(error).into(),
         })?;
         let is_file_rewritten = self.rewrite_file().map_err(|error| failed("rewrite", error))?;
         Ok(Redaction { is_file_rewritten, backups: self.backups(), ..redacted })
@@ -421,7 +467,7 @@ impl MemoryStore for MemoryDatabase {
 
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure> {
         self.write(|tx| contexts::set(tx, client, entity, at_ns))
-            .map_err(|error: rusqlite::Error| failed("change", error))
+            .map_err(|error: rusqlite::Error| self.failed_change(error))
     }
 
     fn vectors_after(
@@ -434,7 +480,7 @@ impl MemoryStore for MemoryDatabase {
     }
 
     fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
-        self.write(|tx| vectors::put(tx, space, vectors)).map_err(|error: rusqlite::Error| failed("change", error))
+        self.write(|tx| vectors::put(tx, space, vectors)).map_err(|error: rusqlite::Error| self.failed_change(error))
     }
 
     fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {
@@ -451,7 +497,7 @@ impl MemoryStore for MemoryDatabase {
 
     fn repoint_links(&self, removed: &[NoteTie], added: &[NoteTie]) -> Result<(), MemoryFailure> {
         self.write(|tx| ties::repoint_links(tx, removed, added))
-            .map_err(|error: rusqlite::Error| failed("change", error))
+            .map_err(|error: rusqlite::Error| self.failed_change(error))
     }
 
     fn replaced(&self) -> Option<String> {

@@ -26,7 +26,8 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
         ErrorCode::PermissionDenied => "permission denied",
         ErrorCode::CannotOpen => "its file cannot be opened",
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => "its file is damaged",
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => "another program keeps its file locked",
+        ErrorCode::DatabaseBusy => "another program keeps its file locked",
+        ErrorCode::DatabaseLocked => "another call is still changing it",
         ErrorCode::OperationInterrupted => "it took longer than ten minutes",
         _ => return None,
     };

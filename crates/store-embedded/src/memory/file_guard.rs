@@ -2,18 +2,23 @@
 //! does not notice: recent commits are in the log and hide the content of the file, and a checkpoint mixes the two.
 //!
 //! Each write leaves a random mark. The last mark of the file, read without its log, must be among the marks of the file with its
-//! log: then the file is an earlier state of the database. Inodes are compared too. All of this is done before and after each
-//! commit, so that only writes that survive are acknowledged.
+//! log: then the file is an earlier state of the database. Inodes are compared too, and the last write that any process made
+//! must still be there. All of this is done before and after each commit, so that only writes that survive are acknowledged.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
+use quipu_own_folder::OwnFolder;
+
+use super::last_write::{LastWrite, LastWriteFile};
 use super::opening::{self, beside};
 use super::wal::{Wal, WalChange};
+use crate::sqlite;
 
 /// Within this time a file may change twice without a new modification time.
 const CLOCK_TICK: Duration = Duration::from_millis(100);
@@ -26,7 +31,11 @@ pub(super) struct FileGuard {
     file: PathBuf,
     /// Device and inode of the file, and of the `-shm` file, on which processes have their locks.
     identities: [Option<(u64, u64)>; 2],
+    /// The size of the `-shm` file, which only grows.
+    shared_bytes: AtomicU64,
     wal: Wal,
+    /// `None` where the file system has no locks.
+    last_write: Option<LastWriteFile>,
     verified: Mutex<VerifiedFile>,
 }
 
@@ -50,23 +59,22 @@ struct FileStamp {
     bytes: u64,
 }
 
-/// The marks of a file without its log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileState {
-    id: i64,
-    number: i64,
-    mark: i64,
-}
-
 impl FileGuard {
-    /// Watches a file that `db` has open and that was verified.
-    pub(super) fn new(file: &Path, db: &Connection) -> rusqlite::Result<Self> {
+    /// Watches a file in `folder` that `db` has open and that was verified.
+    pub(super) fn new(file: &Path, folder: &OwnFolder, db: &Connection) -> rusqlite::Result<Self> {
         // SQLite creates the files beside it at the first read.
         has_marks(db)?;
+        let last_write = LastWriteFile::open(folder, &opening::name_beside(file, "last"), LastWrite::of(db)?);
+        let last_write = last_write.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot watch for an older copy of the memory in its place");
+            None
+        });
         let guard = Self {
             file: file.to_owned(),
             identities: identities(file),
+            shared_bytes: AtomicU64::new(0),
             wal: Wal::beside(file),
+            last_write,
             verified: Mutex::new(VerifiedFile {
                 stamp: None,
                 since: Instant::now(),
@@ -81,12 +89,31 @@ impl FileGuard {
 
     /// Fails if the file or its log was replaced. `db` sees the file with its log.
     pub(super) fn check(&self, db: &Connection) -> rusqlite::Result<()> {
+        self.check_files(db)?;
+        self.check_last_write(db)
+    }
+
+    /// Fails if another program truncated the `-shm` file. SQLite maps it: reading behind its new end would end the process.
+    pub(super) fn check_shared_memory(&self) -> rusqlite::Result<()> {
+        let Ok(metadata) = std::fs::symlink_metadata(beside(&self.file, "-shm")) else {
+            // A deleted file can still be read where it is mapped.
+            return Ok(());
+        };
+        let bytes = metadata.len();
+        if bytes < self.shared_bytes.fetch_max(bytes, Ordering::Relaxed) { Err(moved()) } else { Ok(()) }
+    }
+
+    fn check_files(&self, db: &Connection) -> rusqlite::Result<()> {
+        if let Err(error) = self.check_shared_memory() {
+            sqlite::leave_log(db)?;
+            return Err(error);
+        }
         let mut verified = self.verified();
         let identities = identities(&self.file);
         let change = self.wal.changes();
         if change == WalChange::Overwritten {
             // Its content must not get into the file.
-            opening::leave_log(db)?;
+            sqlite::leave_log(db)?;
             return Err(moved());
         }
         let (WalChange::Same(log) | WalChange::Restarted(log), true) = (&change, identities == self.identities) else {
@@ -117,10 +144,30 @@ impl FileGuard {
     /// The same after a commit, here or in another process. Only then is a write acknowledged.
     pub(super) fn check_committed(&self, db: &Connection) -> rusqlite::Result<()> {
         self.check(db)?;
-        let number = db.prepare_cached("SELECT number FROM last_write")?.query_row([], |row| row.get(0))?;
+        let last = LastWrite::of(db)?;
+        if let Some(Err(error)) = self.last_write.as_ref().map(|file| file.advance_to(last)) {
+            tracing::debug!(%error, "cannot note the last write of the memory");
+        }
         let mut verified = self.verified();
-        verified.committed = verified.committed.max(number);
+        verified.committed = verified.committed.max(last.number);
         Ok(())
+    }
+
+    /// Fails if a write that some process made is no longer there.
+    fn check_last_write(&self, db: &Connection) -> rusqlite::Result<()> {
+        let Some(file) = &self.last_write else { return Ok(()) };
+        for _ in 0..ATTEMPTS {
+            // Before the database is read, which can only be newer.
+            let Ok(Some(noted)) = file.read() else { return Ok(()) };
+            let last = LastWrite::of(db)?;
+            let is_same = last == noted;
+            if is_same || last.id == noted.id && last.number > noted.number {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        sqlite::leave_log(db)?;
+        Err(overwritten())
     }
 
     /// The same before `db` is closed: its log must neither be applied to another file nor deleted while another file is in place.
@@ -128,7 +175,7 @@ impl FileGuard {
         let outcome = self.check(db);
         let is_other = |there: Option<(u64, u64)>| there.is_some() && there != self.identities[0];
         if outcome.is_err() && is_other(identities(&self.file)[0]) {
-            opening::leave_log(db)?;
+            sqlite::leave_log(db)?;
         }
         outcome
     }
@@ -160,7 +207,7 @@ impl FileGuard {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        opening::leave_log(db)?;
+        sqlite::leave_log(db)?;
         Err(overwritten())
     }
 
@@ -198,16 +245,13 @@ pub(super) fn begin_history(copy: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The marks of the file without its log; `None` if it has none: it is older than marks, damaged, or was not completed.
-fn read_marks(file: &Path) -> rusqlite::Result<Option<FileState>> {
+fn read_marks(file: &Path) -> rusqlite::Result<Option<LastWrite>> {
     let read = || {
         let db = opening::without_log(file)?;
         if !has_marks(&db)? {
             return Ok(None);
         }
-        let sql = "SELECT id, number, mark FROM file_id, last_write";
-        let state =
-            db.query_row(sql, [], |row| Ok(FileState { id: row.get(0)?, number: row.get(1)?, mark: row.get(2)? }));
-        state.optional()
+        LastWrite::of(&db).optional()
     };
     match read() {
         Err(error) if is_damage(&error) => Ok(None),
@@ -228,11 +272,11 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether that is an earlier state of the database.
-fn is_earlier_state(db: &Connection, state: Option<FileState>) -> rusqlite::Result<bool> {
+fn is_earlier_state(db: &Connection, state: Option<LastWrite>) -> rusqlite::Result<bool> {
     if !has_marks(db)? {
         return Ok(state.is_none());
     }
-    let FileState { number, mark, .. } = state.unwrap_or(FileState { id: 0, number: 0, mark: 0 });
+    let LastWrite { number, mark, .. } = state.unwrap_or(LastWrite { id: 0, number: 0, mark: 0 });
     let mut knows = db.prepare_cached("SELECT EXISTS (SELECT 1 FROM write_mark WHERE number = ?1 AND mark = ?2)")?;
     let mut id = db.prepare_cached("SELECT id FROM file_id")?;
     Ok(knows.query_row((number, mark), |row| row.get(0))?

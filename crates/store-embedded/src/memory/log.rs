@@ -18,7 +18,7 @@ const CHANGE: &str = "number, at_ns, client, tool, undoes, (
 /// Why the log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LogError {
-    // Not transparent: that would hide the database's error from whoever looks for it among the sources.
+    // Not transparent: that would hide the database's error in the chain of sources.
     #[error("{0}")]
     Sql(#[from] rusqlite::Error),
     #[error(transparent)]

@@ -9,6 +9,7 @@ mod check;
 mod contexts;
 mod failure;
 mod file_guard;
+mod last_write;
 mod lock_holder;
 mod log;
 mod migrate;

@@ -21,8 +21,8 @@ use quipu_own_folder::OwnFolder;
 /// The id of our files: "Qipu".
 pub(super) const APPLICATION_ID: i64 = 0x5169_7075;
 
-/// How long a write waits for another process: an import of a few hundred thousand items is one write.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 80 });
+/// How long a write waits for the writes of other calls and processes.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// How long a checkpoint waits for readers: an export may take hours, and a server must exit at once.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -175,7 +175,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     // If the file is refused, an existing log must not be checkpointed into it. A log that did not exist belongs to this
     // connection.
     if has_log {
-        leave_log(&db).map_err(fail)?;
+        sqlite::leave_log(&db).map_err(fail)?;
         // Through the log of another file anything may be read.
         let (kept, id) = (kept_id(&folder, file), file_guard::id_in(file).map_err(fail)?);
         if kept.is_some() && id.is_some() && kept != id {
@@ -215,7 +215,12 @@ const MARKER_BYTES: u64 = 32;
 
 /// The file that says that a memory was kept beside it, and which.
 fn marker_of(file: &Path) -> String {
-    format!("{}.started", file.file_stem().unwrap_or_default().to_string_lossy())
+    name_beside(file, "started")
+}
+
+/// The name of a file beside the memory, which has another extension.
+pub(super) fn name_beside(file: &Path, extension: &str) -> String {
+    format!("{}.{extension}", file.file_stem().unwrap_or_default().to_string_lossy())
 }
 
 /// The id of the memory that was last kept in the folder, as the marker has it.
@@ -277,13 +282,8 @@ pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
 pub(super) fn beside_writer(file: &Path) -> rusqlite::Result<Connection> {
     let db = sqlite::connect(file, OpenFlags::empty())?;
     db.busy_timeout(BUSY_TIMEOUT)?;
-    leave_log(&db)?;
+    sqlite::leave_log(&db)?;
     Ok(db)
-}
-
-/// Turns off the checkpoint when a connection is closed.
-pub(super) fn leave_log(db: &Connection) -> rusqlite::Result<()> {
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
 /// Turns on the checkpoint when the last connection is closed.
@@ -360,7 +360,7 @@ pub(super) fn without_log(file: &Path) -> rusqlite::Result<Connection> {
 
 /// The URI with which SQLite reads a file without its log and without locks.
 fn address_without_log(file: &Path) -> String {
-    // With an empty host, or a path that starts with two slashes would be taken for a host.
+    // With an empty host, or a path that starts with two slashes would be read as a host.
     let mut address = if file.is_absolute() { "file://".to_owned() } else { "file:".to_owned() };
     for byte in file.as_os_str().as_encoded_bytes() {
         match byte {

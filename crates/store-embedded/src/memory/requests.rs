@@ -1,4 +1,4 @@
-//! Requests that were carried out, with their results: a repeated request gets the same result and changes nothing.
+//! Requests that were applied, with their results: a repeated request gets the same result and changes nothing.
 
 use quipu_core::RequestKey;
 use quipu_core::memory::RedactionScope;
@@ -23,7 +23,7 @@ pub(super) fn is_known(db: &Connection, request: RequestKey) -> rusqlite::Result
     db.prepare_cached("SELECT 1 FROM request WHERE key = ?1")?.exists([request.to_string()])
 }
 
-/// The result of a request that was carried out.
+/// The result of a request that was applied.
 pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<Option<Applied>> {
     let mut find = db.prepare_cached("SELECT change, outcomes FROM request WHERE key = ?1")?;
     let found: Option<(i64, String)> =

@@ -50,6 +50,7 @@ fn foreign_file_is_refused_and_unchanged() {
     MemoryDatabase::open(&ours).unwrap();
     let bytes = std::fs::read(&ours).unwrap();
     std::fs::remove_file(&ours).unwrap();
+    std::fs::remove_file(home.path().join("ours.last")).unwrap();
     assert!(refused(&bytes[..bytes.len() / 2]).contains("is damaged"));
 
     let other = home.path().join("other.db");
@@ -441,7 +442,7 @@ fn file_opened_twice_stays_locked() {
     assert!(is_locked());
 }
 
-/// By another process, as in life: closing a file here would let go of the locks on it.
+/// By another process, as in life: closing a file here would release the locks on it.
 fn copy_over(from: &Path, to: &Path) {
     assert!(std::process::Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
@@ -473,4 +474,56 @@ fn change_and_undo_of_a_locked_memory_say_that_it_is_locked() {
         panic!("it is locked");
     };
     assert_eq!(undo.advice, change.advice);
+}
+
+#[test]
+fn calls_behind_one_that_waits_for_a_lock_wait_no_longer_than_it() {
+    let (_home, file, memory) = with_ada();
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let started = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for number in 0..5 {
+            let memory = &memory;
+            scope.spawn(move || memory.apply(&[create("Bo")], &author(number)).unwrap_err());
+        }
+    });
+    let took = started.elapsed();
+    assert!(took < super::opening::BUSY_TIMEOUT * 3, "{took:?}");
+}
+
+#[test]
+fn older_copy_after_a_checkpoint_by_another_process_is_noticed() {
+    let (home, file, memory) = with_ada();
+    let other = MemoryDatabase::open(&file).unwrap();
+    other.apply(&[create("Bo")], &author(2)).unwrap();
+    other.settle().unwrap();
+    let older = home.path().join("older.db");
+    copy_over(&file, &older);
+    other.apply(&[create("Cy")], &author(3)).unwrap();
+    other.settle().unwrap();
+    copy_over(&older, &file);
+    for memory in [&memory, &other] {
+        assert!(memory.replaced().is_some());
+        memory.apply(&[create("Di")], &author(4)).unwrap_err();
+    }
+    drop((memory, other));
+    // While no process has it open, a person may put an older copy there.
+    let memory = MemoryDatabase::open(&file).unwrap();
+    assert_eq!((memory.replaced(), memory.entity_count().unwrap()), (None, 2));
+    memory.apply(&[create("Di")], &author(4)).unwrap();
+}
+
+/// SQLite maps that file: reading behind its new end would end the process.
+#[test]
+fn truncated_shared_memory_refuses_reads_and_writes() {
+    let (home, file, memory) = with_ada();
+    // By another process: closing the file here would release the locks on it.
+    let mut cut = std::process::Command::new("truncate");
+    assert!(cut.args(["-s", "0"]).arg(home.path().join("memory.db-shm")).status().unwrap().success());
+    memory.entity_count().unwrap_err();
+    memory.apply(&[create("Bo")], &author(2)).unwrap_err();
+    assert!(memory.replaced().is_some());
+    drop(memory);
+    assert_eq!(MemoryDatabase::open(&file).unwrap().entity_count().unwrap(), 1);
 }

@@ -7,10 +7,11 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use rustc_hash::FxHashMap;
 use rustix::fs::OFlags;
 use tantivy::Index;
 use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -19,7 +20,7 @@ use tantivy::directory::{
     WritePtr,
 };
 
-use quipu_own_folder::OwnFolder;
+use quipu_own_folder::{FileStamp, OwnFolder};
 
 const META: &str = "meta.json";
 const SYNCED: &str = "synced.json";
@@ -32,12 +33,14 @@ pub(super) struct UnsyncedDirectory {
     folder: Arc<OwnFolder>,
     /// Whether another index uses the folder by now. Merges of this one may still be running and must not overwrite its files.
     is_abandoned: Arc<RwLock<bool>>,
+    /// The files that were mapped, as they were then.
+    mapped_files: Arc<Mutex<FxHashMap<PathBuf, FileStamp>>>,
 }
 
 impl UnsyncedDirectory {
     pub(super) fn open(folder: OwnFolder) -> Result<Self, OpenDirectoryError> {
         let mapped = MmapDirectory::open(folder.path())?;
-        Ok(Self { mapped, folder: Arc::new(folder), is_abandoned: Arc::default() })
+        Ok(Self { mapped, folder: Arc::new(folder), is_abandoned: Arc::default(), mapped_files: Arc::default() })
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -52,6 +55,19 @@ impl UnsyncedDirectory {
     /// Makes the next opening verify all checksums.
     pub(super) fn forget_sync(&self) -> io::Result<()> {
         self.folder.remove(SYNCED)
+    }
+
+    /// A mapped file that another program truncated, changed or replaced. A deleted one can still be read where it is mapped.
+    pub(super) fn changed_file(&self) -> Option<PathBuf> {
+        let mapped = self.mapped_files.lock();
+        let is_changed = |(path, then): &(&PathBuf, &FileStamp)| {
+            self.stamp(path).is_ok_and(|now| now.is_some_and(|now| now != **then))
+        };
+        mapped.iter().find(is_changed).map(|(path, _)| path.clone())
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<FileStamp>> {
+        self.folder.stamp(name(path)?)
     }
 
     /// Fails once abandoned. While the guard is held, it is not abandoned.
@@ -130,13 +146,18 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        self.folder.check_place().map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
+        let failed = |error| OpenReadError::wrap_io_error(error, path.to_owned());
+        self.folder.check_place().map_err(failed)?;
+        if let Some(stamp) = self.stamp(path).map_err(failed)? {
+            self.mapped_files.lock().entry(path.to_owned()).or_insert(stamp);
+        }
         self.mapped.get_file_handle(path)
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
         let remove = || {
             let _owned = self.lock_owned()?;
+            self.mapped_files.lock().remove(path);
             self.folder.remove(name(path)?)
         };
         remove()

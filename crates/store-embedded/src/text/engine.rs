@@ -111,6 +111,14 @@ impl TantivyEngine {
         Arc::clone(&self.view.lock())
     }
 
+    /// Fails if another program changed the files: reading them would find nothing, or end the process where they were cut.
+    pub(super) fn check_files(&self) -> Result<(), TextError> {
+        match self.directory.as_ref().and_then(|(_, directory)| directory.changed_file()) {
+            Some(file) => Err(TextError::Damaged(format!("another program changed {}", file.display()))),
+            None => Ok(()),
+        }
+    }
+
     /// Searches with the strictest reading of a query that finds anything.
     pub(super) fn search(&self, query: &TextQuery, fields: &IndexFields) -> Result<TextHits, TextError> {
         let view = self.view();

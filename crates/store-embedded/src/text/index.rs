@@ -164,11 +164,16 @@ impl SectionIndex {
     fn ask<Answer>(&self, question: impl Fn(&TantivyEngine) -> Result<Answer, TextError>) -> Result<Answer, TextError> {
         self.shared.catch_up()?;
         let engine = self.shared.engine();
-        question(&engine).map_err(|error| {
-            // A merge would change the files while they are checked.
-            let mut writer = self.shared.writer.lock();
-            let error = writer.finish().err().filter(|error| matches!(error, TextError::Damaged(_))).unwrap_or(error);
-            self.shared.diagnose(&engine, error)
+        let answer = engine.check_files().and_then(|()| question(&engine));
+        // A change meanwhile may have hidden matches.
+        answer.and_then(|answer| engine.check_files().map(|()| answer)).map_err(|error| match error {
+            TextError::Damaged(_) => self.shared.diagnose(&engine, error),
+            TextError::Failed(_) => {
+                // A merge would change the files while they are checked.
+                let mut writer = self.shared.writer.lock();
+                let finished = writer.finish().err().filter(|error| matches!(error, TextError::Damaged(_)));
+                self.shared.diagnose(&engine, finished.unwrap_or(error))
+            }
         })
     }
 
@@ -250,7 +255,8 @@ impl SectionIndexState {
     fn commit_drained(&self, writer: &mut SectionWriter, drained: &DrainedInbox) -> Result<(), TextError> {
         self.refuse_damaged()?;
         let engine = self.engine();
-        let outcome = writer.commit(&engine.index, &self.fields, &drained.position).and_then(|()| engine.reload());
+        let commit = |()| writer.commit(&engine.index, &self.fields, &drained.position);
+        let outcome = engine.check_files().and_then(commit).and_then(|()| engine.reload());
         outcome.map_err(|error| self.diagnose(&engine, error))?;
         self.visible.store(drained.version, Ordering::Release);
         self.committed_seq.store(drained.position.seq, Ordering::Release);

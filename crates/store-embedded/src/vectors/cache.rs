@@ -41,6 +41,9 @@ const KEPT_DAYS: i64 = 90;
 /// How often the day of a vector in use is updated.
 const SEEN_DAYS: i64 = 30;
 
+/// The size of the `-shm` file of an open database, at least.
+const SHARED_MEMORY_BYTES: u64 = 32 << 10;
+
 const TODAY: &str = "unixepoch() / 86400";
 
 /// A connection to the file. One connection writes and another reads, so that a search does not wait for a checkpoint.
@@ -75,6 +78,21 @@ impl Cache {
 
     pub(super) fn exists(folder: &OwnFolder) -> std::io::Result<bool> {
         folder.check(FILE)
+    }
+
+    /// Fails if another program truncated the `-shm` file of an open cache. SQLite maps it: reading behind its end would end the
+    /// process.
+    pub(super) fn check_shared_memory(folder: &OwnFolder) -> Result<(), IndexError> {
+        let stamp = folder.stamp(&format!("{FILE}-shm"))?;
+        if stamp.is_some_and(|stamp| stamp.bytes() < SHARED_MEMORY_BYTES) {
+            return Err(IndexError::Foreign("has a truncated -shm file beside it".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Closes it without a checkpoint.
+    pub(super) fn abandon(self) -> Result<(), IndexError> {
+        Ok(sqlite::leave_log(&self.db)?)
     }
 
     /// An empty cache without a file.

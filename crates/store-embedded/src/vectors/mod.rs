@@ -1,6 +1,6 @@
 //! Vectors of passages: a cache on disk that outlives the index, and the vectors of one space in memory.
 //!
-//! The first search by meaning loads the vectors into memory. Locks are taken in this order: catalog, cache, memory. Memory
+//! The first search by meaning loads the vectors into memory. The order of locks is: catalog, cache, memory. Memory
 //! is locked for writing only while rows are copied.
 
 mod vector_store;
@@ -14,6 +14,7 @@ mod resident;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use quipu_core::model::FileStat;
@@ -39,6 +40,8 @@ pub(crate) struct Vectors {
     writer: Mutex<Option<Cache>>,
     /// The same; unused without a folder, where the writer is never slow.
     reader: Mutex<Option<Cache>>,
+    /// Whether one of them is open.
+    is_open: AtomicBool,
     resident: RwLock<Option<Resident>>,
     notices: Mutex<Vec<String>>,
 }
@@ -50,6 +53,7 @@ impl Vectors {
             folder,
             writer: Mutex::default(),
             reader: Mutex::default(),
+            is_open: AtomicBool::new(false),
             resident: RwLock::default(),
             notices: Mutex::default(),
         }
@@ -211,7 +215,10 @@ impl Vectors {
         tracing::error!("cannot read the stored vectors: {error}; they are rebuilt");
         let mut writer = self.writer.lock();
         let mut reader = self.reader.lock();
-        (*writer, *reader) = (None, None);
+        for cache in [writer.take(), reader.take()].into_iter().flatten() {
+            cache.abandon()?;
+        }
+        self.is_open.store(false, Ordering::Release);
         *self.resident.write() = None;
         if let Some(folder) = &self.folder {
             Cache::remove(folder)?;
@@ -252,9 +259,14 @@ impl Vectors {
 
     fn opened<'a>(&self, cache: &'a mut Option<Cache>) -> Result<&'a mut Cache, IndexError> {
         sqlite::start_operation();
-        Ok(match cache {
+        if let Some(folder) = self.folder.as_deref().filter(|_| self.is_open.load(Ordering::Acquire)) {
+            Cache::check_shared_memory(folder)?;
+        }
+        let cache = match cache {
             Some(cache) => cache,
             none => none.insert(self.folder.as_deref().map_or_else(Cache::in_memory, Cache::open)?),
-        })
+        };
+        self.is_open.store(true, Ordering::Release);
+        Ok(cache)
     }
 }

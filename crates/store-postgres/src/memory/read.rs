@@ -30,7 +30,7 @@ pub(super) async fn entities_called(
                CROSS JOIN LATERAL ( \
                    SELECT id, 0 AS place FROM entity WHERE graph = $1 AND name_key = wanted.key UNION ALL \
                    SELECT entity, 1 FROM alias WHERE graph = $1 AND alias_key = wanted.key \
-                   AND hashtextextended(alias_key, 0) = hashtextextended(wanted.key COLLATE \"C\", 0) \
+                   AND alias_hash = hashtextextended(wanted.key COLLATE \"C\", 0) \
                ) AS found GROUP BY wanted.number, found.id ORDER BY wanted.number, min(found.place), found.id";
     let wanted: Vec<_> = keys.iter().map(|key| escape(key)).collect();
     let mut called = vec![Vec::new(); keys.len()];

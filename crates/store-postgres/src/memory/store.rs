@@ -11,11 +11,10 @@ use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
     MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
 };
-use tokio_postgres::IsolationLevel;
 
 use super::load::{self, Needs};
 use super::{check, contexts, log, read, requests, save, ties, undo, vectors};
-use crate::connection::PostgresDatabase;
+use crate::connection::{PostgresDatabase, READ, Scope};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
 use crate::request::random_key;
@@ -24,16 +23,27 @@ use crate::request::random_key;
 pub struct PostgresMemory {
     database: Arc<PostgresDatabase>,
     graph: i64,
+    scope: Scope,
+    /// The start of transactions that read.
+    begin: String,
 }
 
 impl PostgresMemory {
     /// The memory of a graph of a database.
     pub fn new(database: Arc<PostgresDatabase>, graph: &Graph) -> Self {
-        Self { database, graph: graph.id }
+        Self { database, graph: graph.id, scope: Scope::Graph(graph.id), begin: READ.to_owned() }
     }
 
-    fn read<T>(&self, work: impl AsyncFnMut(&mut Client) -> Result<T, DatabaseError>) -> Result<T, MemoryFailure> {
-        self.database.read(work).map_err(|error| error.into_failure("read"))
+    /// Reads memory as it is now, whatever is written meanwhile.
+    pub fn at_one_moment<T>(&self, work: impl FnOnce(&Self) -> T) -> Result<T, MemoryFailure> {
+        let outcome = self
+            .database
+            .at_one_moment(|begin| work(&Self { database: self.database.clone(), begin: begin.to_owned(), ..*self }));
+        outcome.map_err(|error| error.into_failure("read"))
+    }
+
+    fn read<T>(&self, work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>) -> Result<T, MemoryFailure> {
+        self.database.read_from(&self.begin, self.scope, work).map_err(|error| error.into_failure("read"))
     }
 
     /// A change that may be made twice to the same effect.
@@ -41,7 +51,7 @@ impl PostgresMemory {
         &self,
         mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<(), DatabaseError>,
     ) -> Result<(), MemoryFailure> {
-        let outcome = self.database.write(async |tx| Ok(Ok::<_, Infallible>(work(tx).await?)));
+        let outcome = self.database.write(self.scope, async |tx| Ok(Ok::<_, Infallible>(work(tx).await?)));
         outcome.map(|done| done.unwrap_or_else(|never| match never {})).map_err(|error| error.into_failure("change"))
     }
 
@@ -118,7 +128,7 @@ impl MemoryStore for PostgresMemory {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
         let request = key(author)?;
-        let outcome = self.database.write(async |tx| self.apply_in(tx, changes, author, request).await);
+        let outcome = self.database.write(self.scope, async |tx| self.apply_in(tx, changes, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
     }
 
@@ -128,7 +138,7 @@ impl MemoryStore for PostgresMemory {
 
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError> {
         let request = key(author)?;
-        let outcome = self.database.write(async |tx| self.undo_in(tx, change, author, request).await);
+        let outcome = self.database.write(self.scope, async |tx| self.undo_in(tx, change, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
     }
 
@@ -252,10 +262,8 @@ impl MemoryStore for PostgresMemory {
     }
 
     fn check(&self) -> Result<Vec<String>, MemoryFailure> {
-        let findings = self.database.read(async |db| {
-            let tx = db.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-            check::findings(&tx.start().await?, self.graph).await
-        });
-        findings.map_err(|error| error.into_failure("check"))
+        let find = async |db: &Client| check::findings(db, self.graph).await;
+        let findings = self.database.at_one_moment(|begin| self.database.read_from(begin, self.scope, find));
+        findings.and_then(|findings| findings).map_err(|error| error.into_failure("check"))
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn of_entities(
 /// The ties to a path, in order of owner and target.
 pub(super) async fn to(db: &impl GenericClient, graph: i64, path: &VaultPath) -> Result<Vec<NoteTie>, DatabaseError> {
     let sql = format!(
-        "SELECT {TIE} FROM note_tie WHERE graph = $1 AND hashtextextended(path, 0) = hashtextextended($2, 0) \
+        "SELECT {TIE} FROM note_tie WHERE graph = $1 AND path_hash = hashtextextended($2, 0) \
          AND path = $2 ORDER BY kind, owner, target"
     );
     list(db, &sql, &[&graph, &escape(path.as_str())], tie).await

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
-use quipu_core::ports::{FileChange, TrashReason, WriteError};
+use quipu_core::ports::{FileChange, LoggedVersion, TrashReason, WriteError};
 
 /// Longer paths do not fit into an index of the database.
 const LONGEST_PATH: usize = 1600;
@@ -17,13 +17,13 @@ const NOT_MARKDOWN: Reason = "a note's name ends in .md or .markdown";
 const TOO_LONG: Reason = "a path has at most 1,600 bytes in a database";
 const BELOW_A_FILE: Reason = "a part of its path is a file";
 const IS_FOLDER: Reason = "it is a folder";
-const TWICE: Reason = "one write changes it twice";
 
 /// The version of a note and its stat.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Version {
     pub(super) hash: ContentHash,
     pub(super) stat: FileStat,
+    pub(super) chars: u64,
 }
 
 /// The notes, complete as far as the changes need them: at their paths in any case, above and below them.
@@ -39,6 +39,7 @@ pub(super) struct Files<'c> {
 /// A note that was replaced, moved or deleted.
 pub(super) struct Taken {
     pub(super) path: VaultPath,
+    pub(super) size: u64,
     pub(super) reason: TrashReason,
     pub(super) moved_to: Option<VaultPath>,
 }
@@ -69,6 +70,7 @@ impl<'c> Files<'c> {
                 self.refuse_taken(to)?;
                 Ok(Some(self.write(to, bytes, now_ns)))
             }
+            FileChange::Rename { from, .. } => Err(WriteError::Missing { path: from.clone() }),
             FileChange::Delete { path, expected } => {
                 self.refuse_unfit(path)?;
                 self.expect(path, *expected)?;
@@ -90,6 +92,20 @@ impl<'c> Files<'c> {
             Some(existing) if existing == path => Err(WriteError::Exists { existing: path.clone() }),
             _ => Ok(self.write(path, bytes, now_ns)),
         }
+    }
+
+    /// How many notes and bytes more there are than before.
+    pub(super) fn growth(&self) -> (i64, i64) {
+        let written: usize = self.written.values().map(|(bytes, _)| bytes.len()).sum();
+        let taken: u64 = self.taken.iter().map(|taken| taken.size).sum();
+        let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        (signed(self.written.len()) - signed(self.taken.len()), signed(written).saturating_sub_unsigned(taken))
+    }
+
+    /// The version of a note, for the history.
+    pub(super) fn logged_version(&self, path: &VaultPath) -> Option<LoggedVersion> {
+        let Version { hash, stat, chars } = *self.notes.get(path)?;
+        Some(LoggedVersion { hash, chars, modified_ns: stat.modified_ns })
     }
 
     /// Every path that was touched.
@@ -139,35 +155,18 @@ impl<'c> Files<'c> {
     }
 
     fn take(&mut self, path: &VaultPath, reason: TrashReason, moved_to: Option<&VaultPath>) {
-        self.notes.remove(path);
-        self.taken.push(Taken { path: path.clone(), reason, moved_to: moved_to.cloned() });
+        let size = self.notes.remove(path).map_or(0, |version| version.stat.size);
+        self.taken.push(Taken { path: path.clone(), size, reason, moved_to: moved_to.cloned() });
     }
 
     fn write(&mut self, path: &VaultPath, bytes: &'c [u8], now_ns: i64) -> FileStat {
         let stat = FileStat { modified_ns: now_ns, size: bytes.len() as u64 };
-        let version = Version { hash: ContentHash::of(bytes), stat };
+        let LoggedVersion { hash, chars, .. } = LoggedVersion::of(bytes, now_ns);
+        let version = Version { hash, stat, chars };
         self.notes.insert(path.clone(), version);
         self.written.insert(path.clone(), (bytes, version));
         stat
     }
-}
-
-/// Fails if two changes of one list are about the same file, or create files that differ only in case.
-pub(super) fn refuse_twice(changes: &[FileChange]) -> Result<(), WriteError> {
-    let (mut touched, mut made) = (BTreeSet::new(), BTreeSet::new());
-    for change in changes {
-        let (left, taken) = match change {
-            FileChange::Create { path, .. } => (None, Some(path)),
-            FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => (Some(path), None),
-            FileChange::Move { from, to, .. } => (Some(from), Some(to)),
-        };
-        for path in left.into_iter().chain(taken) {
-            if !touched.insert(path) || taken == Some(path) && !made.insert(path.note_id()) {
-                return Err(WriteError::Refused { path: path.clone(), reason: TWICE });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The rule that excludes a path: those of a folder that has no settings.

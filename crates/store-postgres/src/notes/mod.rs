@@ -2,9 +2,9 @@
 //! changes against what it finds at their paths, and writes the result in a few statements.
 
 mod files;
+mod history;
 mod read;
 mod save;
 mod vault;
 
-pub use read::NoteChanges;
 pub use vault::PostgresVault;

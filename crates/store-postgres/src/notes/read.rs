@@ -1,30 +1,37 @@
 //! Queries.
 
+use std::collections::HashMap;
+
 use deadpool_postgres::GenericClient;
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
-use quipu_core::ports::{FileContent, ListedFile, TrashReason, TrashedFile};
+use quipu_core::ports::{FileContent, ListedFile, NoteChanges, TrashReason, TrashedFile};
 use tokio_postgres::Row;
 
 use super::files::{Files, Version, keys_above};
 use crate::failure::DatabaseError;
 use crate::row::{self, BadRow, escape, get, list, text};
 
-/// The paths that changed after a number of the feed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoteChanges {
-    /// The number of the last change.
-    pub head: i64,
-    /// Sorted, none twice. A note may be gone.
-    pub paths: Vec<VaultPath>,
-}
+/// The columns of [`file_content`].
+const CONTENT: &str = "bytes, hash, modified_ns";
 
 /// The columns of [`listed`].
 const LISTED: &str = "path, octet_length(bytes), modified_ns";
 
+/// The characters of a note; its bytes where they were not counted.
+const CHARS: &str = "coalesce(chars, octet_length(bytes)::bigint)";
+
 pub(super) async fn all(db: &impl GenericClient, graph: i64) -> Result<Vec<ListedFile>, DatabaseError> {
     let sql = format!("SELECT {LISTED} FROM note WHERE graph = $1 ORDER BY path");
     list(db, &sql, &[&graph], listed).await
+}
+
+pub(super) async fn all_versions(
+    db: &impl GenericClient,
+    graph: i64,
+) -> Result<Vec<(VaultPath, ContentHash)>, DatabaseError> {
+    let sql = "SELECT path, hash FROM note WHERE graph = $1 ORDER BY path";
+    list(db, sql, &[&graph], |row| Ok((path(row, 0)?, hash(row, 1)?))).await
 }
 
 pub(super) async fn below(
@@ -44,13 +51,20 @@ pub(super) async fn content(
     graph: i64,
     at: &VaultPath,
 ) -> Result<Option<FileContent>, DatabaseError> {
-    let sql = "SELECT bytes, hash, modified_ns FROM note WHERE graph = $1 AND path = $2";
-    let read = |row: &Row| {
-        let bytes: Vec<u8> = get(row, 0)?;
-        let stat = FileStat { modified_ns: get(row, 2)?, size: bytes.len() as u64 };
-        Ok(FileContent { hash: hash(row, 1)?, stat, bytes })
-    };
-    row::first(db, sql, &[&graph, &escape(at.as_str())], read).await
+    let sql = format!("SELECT {CONTENT} FROM note WHERE graph = $1 AND path = $2");
+    row::first(db, &sql, &[&graph, &escape(at.as_str())], file_content).await
+}
+
+/// The notes at some paths, by path.
+pub(super) async fn contents(
+    db: &impl GenericClient,
+    graph: i64,
+    paths: &[&VaultPath],
+) -> Result<HashMap<String, FileContent>, DatabaseError> {
+    let sql = format!("SELECT {CONTENT}, path FROM note WHERE graph = $1 AND path = ANY ($2)");
+    let paths: Vec<_> = paths.iter().map(|path| escape(path.as_str())).collect();
+    let notes = list(db, &sql, &[&graph, &paths], |row| Ok((text(row, 3)?, file_content(row)?))).await?;
+    Ok(notes.into_iter().collect())
 }
 
 /// The notes at, above and below some paths, in any case.
@@ -62,13 +76,13 @@ pub(super) async fn around<'c>(
     let at: Vec<String> = paths.clone().map(|path| escape(path.note_id().as_str()).into_owned()).collect();
     let above: Vec<String> = paths.flat_map(keys_above).map(|key| escape(&key).into_owned()).collect();
     let sql = format!(
-        "SELECT {LISTED}, hash FROM note WHERE graph = $1 AND path_key = ANY ($2) UNION ALL \
-         SELECT {LISTED}, hash FROM unnest($3::text[]) AS wanted (key) JOIN note ON graph = $1 \
+        "SELECT {LISTED}, hash, {CHARS} FROM note WHERE graph = $1 AND path_key = ANY ($2) UNION ALL \
+         SELECT {LISTED}, hash, {CHARS} FROM unnest($3::text[]) AS wanted (key) JOIN note ON graph = $1 \
          AND path_key >= (key COLLATE \"C\" || '/') AND path_key < (key COLLATE \"C\" || '0')"
     );
     let read = |row: &Row| {
         let ListedFile { path, stat } = listed(row)?;
-        Ok((path, Version { hash: hash(row, 3)?, stat }))
+        Ok((path, Version { hash: hash(row, 3)?, stat, chars: get::<i64>(row, 4)?.unsigned_abs() }))
     };
     let notes = list(db, &sql, &[&graph, &above, &at], read).await?;
     Ok(Files { notes: notes.into_iter().collect(), ..Files::default() })
@@ -113,14 +127,18 @@ pub(super) async fn carried_out(
     row::first(db, sql, &[&graph, &request.to_string()], |row| path(row, 0)).await
 }
 
+pub(super) async fn head(db: &impl GenericClient, graph: i64) -> Result<i64, DatabaseError> {
+    let head = row::first(db, "SELECT change FROM note_head WHERE graph = $1", &[&graph], |row| get(row, 0)).await?;
+    head.ok_or_else(|| BadRow("the graph was deleted".to_owned()).into())
+}
+
 pub(super) async fn changes_since(
     db: &impl GenericClient,
     graph: i64,
     change: i64,
 ) -> Result<NoteChanges, DatabaseError> {
     // Before the paths: a change in between is found the next time.
-    let head = row::first(db, "SELECT change FROM note_head WHERE graph = $1", &[&graph], |row| get(row, 0)).await?;
-    let mut changes = NoteChanges { head: head.unwrap_or_default(), paths: Vec::new() };
+    let mut changes = NoteChanges { head: head(db, graph).await?, paths: Vec::new() };
     if changes.head > change {
         let sql = "SELECT DISTINCT path FROM note_change WHERE graph = $1 AND change > $2 ORDER BY path";
         changes.paths = list(db, sql, &[&graph, &change], |row| path(row, 0)).await?;
@@ -137,8 +155,14 @@ fn reason(word: &str) -> TrashReason {
 }
 
 /// The name of a version; sorts by time.
-fn version_name(change: i64, position: i32) -> String {
+pub(super) fn version_name(change: i64, position: i32) -> String {
     format!("{change:019}-{position:06}")
+}
+
+fn file_content(row: &Row) -> Result<FileContent, BadRow> {
+    let bytes: Vec<u8> = get(row, 0)?;
+    let stat = FileStat { modified_ns: get(row, 2)?, size: bytes.len() as u64 };
+    Ok(FileContent { hash: hash(row, 1)?, stat, bytes })
 }
 
 fn listed(row: &Row) -> Result<ListedFile, BadRow> {
@@ -146,7 +170,7 @@ fn listed(row: &Row) -> Result<ListedFile, BadRow> {
     Ok(ListedFile { path: path(row, 0)?, stat: FileStat { modified_ns: get(row, 2)?, size } })
 }
 
-fn path(row: &Row, column: usize) -> Result<VaultPath, BadRow> {
+pub(super) fn path(row: &Row, column: usize) -> Result<VaultPath, BadRow> {
     VaultPath::parse(&text(row, column)?).map_err(|error| BadRow(format!("the path of a note: {error}")))
 }
 

@@ -45,6 +45,25 @@ pub(super) async fn save(
     Ok(())
 }
 
+/// Which limit of the graph a write would exceed. One that makes the graph no larger is always allowed.
+pub(super) async fn limit_reached(
+    tx: &Transaction<'_>,
+    graph: i64,
+    (notes, bytes): (i64, i64),
+) -> Result<Option<&'static str>, DatabaseError> {
+    if notes <= 0 && bytes <= 0 {
+        return Ok(None);
+    }
+    let sql = "SELECT $2::bigint > 0 AND head.notes + $2 > max_notes, $3::bigint > 0 AND head.bytes + $3 > max_bytes \
+               FROM graph JOIN note_head head ON head.graph = graph.id WHERE graph.id = $1";
+    let read = |row: &_| Ok((get::<Option<bool>>(row, 0)?, get::<Option<bool>>(row, 1)?));
+    Ok(match row::first(tx, sql, &[&graph, &notes, &bytes], read).await? {
+        Some((Some(true), _)) => Some("the graph has as many notes as it may have"),
+        Some((_, Some(true))) => Some("the notes of the graph are as long as they may be together"),
+        _ => None,
+    })
+}
+
 /// Moves rows to the versions; their bytes stay in the database.
 async fn save_versions(
     tx: &Transaction<'_>,
@@ -79,19 +98,17 @@ async fn save_notes(tx: &Transaction<'_>, graph: i64, files: &Files<'_>) -> Resu
     let bytes: Vec<&[u8]> = files.written.values().map(|(bytes, _)| *bytes).collect();
     let hashes: Vec<&[u8]> = files.written.values().map(|(_, version)| &version.hash.0[..]).collect();
     let times: Vec<i64> = files.written.values().map(|(_, version)| version.stat.modified_ns).collect();
-    let sql = "INSERT INTO note (graph, path, path_key, bytes, hash, modified_ns) SELECT $1, * FROM \
-               unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[], $6::bigint[])";
-    execute(tx, sql, &[&graph, &paths, &keys, &bytes, &hashes, &times]).await?;
+    let chars: Vec<i64> = files.written.values().map(|(_, version)| version.chars.cast_signed()).collect();
+    let sql = "INSERT INTO note (graph, path, path_key, bytes, hash, modified_ns, chars) SELECT $1, * FROM \
+               unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[])";
+    execute(tx, sql, &[&graph, &paths, &keys, &bytes, &hashes, &times, &chars]).await?;
     Ok(())
 }
 
-/// Deletes the versions of a note, also those under the names that it had; returns their number.
-pub(super) async fn forget(tx: &Transaction<'_>, graph: i64, path: &VaultPath) -> Result<u64, DatabaseError> {
-    let sql = "WITH RECURSIVE name (path) AS ( \
-                   SELECT $2::text COLLATE \"C\" UNION \
-                   SELECT version.path FROM name JOIN note_version version ON graph = $1 AND moved_to = name.path \
-               ) DELETE FROM note_version WHERE graph = $1 AND path IN (SELECT path FROM name)";
-    execute(tx, sql, &[&graph, &escape(path.as_str())]).await
+/// Deletes versions that were made before a time, and their entries in the history; returns the number of versions.
+pub(super) async fn prune(tx: &Transaction<'_>, graph: i64, before_ns: i64) -> Result<u64, DatabaseError> {
+    execute(tx, "DELETE FROM note_write WHERE graph = $1 AND at_ns < $2", &[&graph, &before_ns]).await?;
+    execute(tx, "DELETE FROM note_version WHERE graph = $1 AND at_ns < $2", &[&graph, &before_ns]).await
 }
 
 /// Records a request, and deletes expired ones.

@@ -1,54 +1,67 @@
 //! The implementation of the port.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
 use deadpool_postgres::{Client, Transaction};
 use quipu_core::RequestKey;
-use quipu_core::model::{FileStat, VaultPath};
+use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
-    FileChange, FileContent, ListedFile, Listing, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError,
+    FeedError, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteChanges,
+    NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
 };
 
-use super::files::{excluded, refuse_twice};
-use super::read::{self, NoteChanges};
+use super::files::excluded;
+use super::history;
+use super::read;
 use super::save;
-use crate::connection::PostgresDatabase;
+use crate::connection::{PostgresDatabase, Scope};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
 use crate::request::random_key;
+
+/// Notes read by one query: enough that the round trip costs little, and a few megabytes at most of usual notes.
+const BATCH: usize = 128;
 
 /// The notes of one graph.
 pub struct PostgresVault {
     database: Arc<PostgresDatabase>,
     graph: i64,
+    scope: Scope,
 }
 
 impl PostgresVault {
     /// The notes of a graph of a database.
     pub fn new(database: Arc<PostgresDatabase>, graph: &Graph) -> Self {
-        Self { database, graph: graph.id }
+        Self { database, graph: graph.id, scope: Scope::Graph(graph.id) }
     }
 
-    /// The change feed: the paths that changed after a number, in whichever process. Numbers commit in order, so that none is
-    /// missed. The first is 1.
-    pub fn changes_since(&self, change: i64) -> Result<NoteChanges, DatabaseError> {
-        self.database.read(async |db| read::changes_since(db, self.graph, change).await)
+    /// Every note and its version, in order of path.
+    pub fn versions(&self) -> Result<Vec<(VaultPath, ContentHash)>, VaultError> {
+        let mut all = self.read(async |db| read::all_versions(db, self.graph).await)?;
+        all.retain(|(path, _)| excluded(path).is_none());
+        Ok(all)
     }
 
-    fn read<T>(
-        &self,
-        path: &str,
-        work: impl AsyncFnMut(&mut Client) -> Result<T, DatabaseError>,
-    ) -> Result<T, VaultError> {
-        let failed = |error| VaultError::Read { path: path.to_owned(), source: io::Error::other(error) };
-        self.database.read(work).map_err(failed)
+    /// Deletes versions that were replaced, moved or deleted before a time; returns their number.
+    pub fn prune(&self, before_ns: i64) -> io::Result<usize> {
+        let outcome = self
+            .database
+            .write(self.scope, async |tx| Ok(Ok::<_, Infallible>(save::prune(tx, self.graph, before_ns).await?)));
+        let pruned = outcome.map_err(io::Error::other)?.unwrap_or_else(|never| match never {});
+        Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
+    }
+
+    fn read<T>(&self, work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>) -> Result<T, VaultError> {
+        self.database.read(self.scope, work).map_err(|error| VaultError::Database { reason: error.reason() })
     }
 
     async fn apply_in(
         &self,
         tx: &Transaction<'_>,
         changes: &[FileChange],
+        origin: &WriteOrigin<'_>,
         request: RequestKey,
     ) -> Result<Result<Vec<Option<FileStat>>, WriteError>, DatabaseError> {
         let moment = save::lock(tx, self.graph).await?;
@@ -61,16 +74,22 @@ impl PostgresVault {
             return Ok(Ok(changes.iter().map(stat).collect()));
         }
         let mut stats = Vec::with_capacity(changes.len());
+        let mut logged = Vec::with_capacity(changes.len());
         for change in changes {
+            let before = (files.logged_version(change.old_place()), files.taken.len());
             match files.apply(change, moment.at_ns) {
                 Ok(stat) => stats.push(stat),
                 Err(refused) => return Ok(Err(refused)),
             }
+            logged.extend(history::logged(&files, change, before, origin.action_on(change), moment));
+        }
+        let Some(first) = changes.first() else { return Ok(Ok(stats)) };
+        if let Some(reason) = save::limit_reached(tx, self.graph, files.growth()).await? {
+            return Ok(Err(WriteError::Refused { path: first.place().clone(), reason }));
         }
         save::save(tx, self.graph, moment, &files).await?;
-        if let Some(first) = changes.first() {
-            save::remember(tx, self.graph, request, first.place(), moment.at_ns).await?;
-        }
+        history::record(tx, self.graph, moment, origin, &logged).await?;
+        save::remember(tx, self.graph, request, first.place(), moment.at_ns).await?;
         Ok(Ok(stats))
     }
 
@@ -93,13 +112,20 @@ impl PostgresVault {
             }
             (None, _) => FileChange::Create { path, bytes },
         };
+        let before = (files.logged_version(change.old_place()), files.taken.len());
         let restored = match &change {
             FileChange::Create { path, bytes } => files.create_beside(path, bytes, moment.at_ns).map(Some),
             other => files.apply(other, moment.at_ns),
         };
         match restored {
             Ok(stat) => {
+                if let Some(reason) = save::limit_reached(tx, self.graph, files.growth()).await? {
+                    return Ok(Err(WriteError::Refused { path: trashed.path.clone(), reason }));
+                }
                 save::save(tx, self.graph, moment, &files).await?;
+                let origin = WriteOrigin::RESTORE;
+                let logged = history::logged(&files, &change, before, origin.action, moment);
+                history::record(tx, self.graph, moment, &origin, &Vec::from_iter(logged)).await?;
                 Ok(Ok(stat.expect("a change that leaves a note returns its stat")))
             }
             Err(refused) => Ok(Err(refused)),
@@ -109,62 +135,103 @@ impl PostgresVault {
 
 impl VaultFiles for PostgresVault {
     fn list(&self) -> Result<Listing, VaultError> {
-        Ok(listing(self.read("", async |db| read::all(db, self.graph).await)?))
+        Ok(listing(self.read(async |db| read::all(db, self.graph).await)?))
     }
 
     fn list_below(&self, path: &VaultPath) -> Result<Listing, VaultError> {
-        Ok(listing(self.read(path.as_str(), async |db| read::below(db, self.graph, path).await)?))
+        Ok(listing(self.read(async |db| read::below(db, self.graph, path).await)?))
     }
 
     fn read(&self, path: &VaultPath) -> Result<Option<FileContent>, VaultError> {
         if excluded(path).is_some() {
             return Ok(None);
         }
-        self.read(path.as_str(), async |db| read::content(db, self.graph, path).await)
+        self.read(async |db| read::content(db, self.graph, path).await)
+    }
+
+    fn read_many(&self, paths: &[&VaultPath]) -> Vec<Result<Option<FileContent>, VaultError>> {
+        let notes: Vec<&VaultPath> = paths.iter().copied().filter(|path| excluded(path).is_none()).collect();
+        match self.read(async |db| read::contents(db, self.graph, &notes).await) {
+            Ok(found) => paths.iter().map(|path| Ok(found.get(path.as_str()).cloned())).collect(),
+            Err(error) => {
+                let reason = error.to_string();
+                paths.iter().map(|_| Err(VaultError::Database { reason: reason.clone() })).collect()
+            }
+        }
+    }
+
+    fn batch_size(&self) -> usize {
+        BATCH
     }
 
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
-        let around = self.read(path.as_str(), async |db| read::around(db, self.graph, [path].into_iter()).await)?;
+        let around = self.read(async |db| read::around(db, self.graph, [path].into_iter()).await)?;
         Ok(around.find_any_case(path))
     }
 
-    fn apply_for(
-        &self,
-        changes: &[FileChange],
-        request: Option<RequestKey>,
-    ) -> Result<Vec<Option<FileStat>>, WriteError> {
-        refuse_twice(changes)?;
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
+        FileChange::refuse_twice(changes)?;
         let path = changes.first().map(|change| change.place().to_string()).unwrap_or_default();
-        let failed = |source: io::Error| WriteError::Write { path, source };
-        let request = match request.map_or_else(random_key, Ok) {
+        let request = match origin.request.map_or_else(random_key, Ok) {
             Ok(request) => request,
-            Err(error) => return Err(failed(error)),
+            Err(source) => return Err(WriteError::Write { path, source }),
         };
-        let outcome = self.database.write(async |tx| self.apply_in(tx, changes, request).await);
-        outcome.map_err(|error| failed(io::Error::other(error)))?
+        let outcome = self.database.write(self.scope, async |tx| self.apply_in(tx, changes, origin, request).await);
+        outcome.map_err(|error| write_failed(path, &error))?
     }
 
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        self.read("", async |db| read::carried_out(db, self.graph, request).await)
+        self.read(async |db| read::carried_out(db, self.graph, request).await)
     }
 
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
-        self.read("", async |db| read::versions(db, self.graph).await)
-    }
-
-    fn forget(&self, path: &VaultPath) -> Result<usize, WriteError> {
-        let forgotten = self.database.write(async |tx| {
-            save::lock(tx, self.graph).await?;
-            Ok(Ok::<_, WriteError>(save::forget(tx, self.graph, path).await?))
-        });
-        let failed = |error| WriteError::Write { path: path.to_string(), source: io::Error::other(error) };
-        Ok(usize::try_from(forgotten.map_err(failed)??).unwrap_or(usize::MAX))
+        self.read(async |db| read::versions(db, self.graph).await)
     }
 
     fn restore(&self, trashed: &TrashedFile) -> Result<FileStat, WriteError> {
-        let failed = |error| WriteError::Write { path: trashed.path.to_string(), source: io::Error::other(error) };
-        self.database.write(async |tx| self.restore_in(tx, trashed).await).map_err(failed)?
+        let outcome = self.database.write(self.scope, async |tx| self.restore_in(tx, trashed).await);
+        outcome.map_err(|error| write_failed(trashed.path.to_string(), &error))?
     }
+}
+
+impl NoteFeed for PostgresVault {
+    fn head(&self) -> Result<i64, FeedError> {
+        let head = self.database.read_now(self.scope, async |db| read::head(db, self.graph).await);
+        head.map_err(|error| FeedError(error.into()))
+    }
+
+    fn changes_since(&self, number: i64) -> Result<NoteChanges, FeedError> {
+        let changes = self.database.read_now(self.scope, async |db| read::changes_since(db, self.graph, number).await);
+        changes.map_err(|error| FeedError(error.into()))
+    }
+}
+
+impl NoteHistory for PostgresVault {
+    fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
+        self.read(async |db| history::writes(db, self.graph, filter).await)
+    }
+
+    fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
+        self.read(async |db| history::kept_bytes(db, self.graph, kept).await)
+    }
+
+    /// Only servers write to the database, and each write is in the history.
+    fn record_outside(&self, _: &[LoggedFile]) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+        let forgotten = self.database.write(self.scope, async |tx| {
+            save::lock(tx, self.graph).await?;
+            Ok(Ok::<_, WriteError>(history::forget(tx, self.graph, names).await?))
+        });
+        let forgotten = forgotten.map_err(|error| write_failed("the history".into(), &error))??;
+        Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+    }
+}
+
+fn write_failed(path: String, error: &DatabaseError) -> WriteError {
+    WriteError::Database { path, reason: error.reason() }
 }
 
 /// Only notes: a row that is none was not written by this program.
@@ -179,7 +246,7 @@ fn paths(change: &FileChange) -> impl Iterator<Item = &VaultPath> + Clone {
         FileChange::Create { path, .. } | FileChange::Replace { path, .. } | FileChange::Delete { path, .. } => {
             (path, None)
         }
-        FileChange::Move { from, to, .. } => (from, Some(to)),
+        FileChange::Move { from, to, .. } | FileChange::Rename { from, to } => (from, Some(to)),
     };
     [first].into_iter().chain(second)
 }

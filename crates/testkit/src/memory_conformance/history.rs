@@ -1,4 +1,4 @@
-//! A long history of lists of changes and undos, with the store opened anew in between, gives at each step what plain maps
+//! A long history of lists of changes and undos, with the store reopened in between, gives at each step what plain maps
 //! give.
 //!
 //! One history on one store rather than many short ones: ids, names and the log then have a past, as in life. It is the

@@ -51,7 +51,7 @@ pub fn request_is_carried_out_once<S: MemoryStorage>(storage: &S) {
     assert_eq!((again.number, again.steps), (undone.number, undone.steps), "an undo too");
     store.undo(undone.number, &author(10)).unwrap();
 
-    // What was refused was not carried out, and may be asked for again.
+    // What was refused was not applied, and may be asked for again.
     let refused = store.apply(&[observe(1, "sings")], &asked(4, 10));
     assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");
     assert!(!store.was_applied(RequestKey(4)).unwrap());

@@ -59,7 +59,7 @@ impl Tool for GetDocument {
             let message = format!("Document not found: {}{near}", echoed(&params.path));
             return Err(ToolError::new(ToolErrorKind::NotFound, message));
         };
-        let Part { content, truncated, outline } = params.part.read_whole_or_part(call, &read)?;
+        let Part { content, truncated, outline, .. } = params.part.read_whole_or_part(call, &read)?;
         let note = read.note();
         Ok(Output {
             path: note.path.to_string(),

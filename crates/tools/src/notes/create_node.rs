@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::node::Node;
+use crate::hints::{warn_of_duplicates, warn_of_mentions};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -38,6 +39,8 @@ impl Tool for CreateNode {
         let Params { id, content, title, tags } = &params;
         let new = NewNote { id, content, title: title.as_deref(), tags };
         let read = call.knowledge.create_note(call.session, call.request, &new)?;
+        warn_of_duplicates(call, &read);
+        warn_of_mentions(call, &read.note().path, read.body(), "");
         Node::single(call, &read)
     }
 }

@@ -325,6 +325,50 @@ All around [[GraphCore]].
     }
 
     #[test]
+    fn embedded_notes_count_for_max_chars() {
+        let long = "word ".repeat(4_000);
+        let harness = Harness::new(&format!(
+            "//- a.md\nBefore.\n![[b]]\nBetween.\n![[c]]\nAfter.\n//- b.md\nshort\n//- c.md\n{long}\n"
+        ));
+        let (mut joined, mut offset, mut calls) = (String::new(), 0, 0);
+        loop {
+            let arguments = json!({"id": "a.md", "resolve_embeds": true, "offset": offset, "max_chars": 40});
+            let node = harness.call("get_node", arguments);
+            let content = node["content"].as_str().unwrap();
+            assert!(content.chars().count() <= 40, "{content}");
+            joined += content;
+            calls += 1;
+            let Some(next) = node["truncated"]["next_offset"].as_u64() else { break };
+            assert!(next > offset, "{node}");
+            offset = next;
+        }
+        assert_eq!((joined.as_str(), calls), ("Before.\nshort\nBetween.\nwo... [truncated]\nAfter.\n", 2));
+        for (tool, name) in [("get_document", "path"), ("ubp_get_page", "filepath")] {
+            let answer = harness.call(tool, json!({name: "c.md", "resolve_embeds": true, "max_chars": 30}));
+            assert_eq!(answer["content"].as_str().unwrap().len(), 30, "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_part_has_its_own_links() {
+        let many = (0..50).map(|number| format!("[[n{number}]] ")).collect::<String>();
+        let vault = format!("//- a.md\n# A\n[[x]]\n# B\n{many}\n# C\n[[x]] [y](y.md) `[[z]]`\n");
+        let harness = Harness::new(&vault);
+        let links = |arguments: serde_json::Value| {
+            let mut all = json!({"id": "a.md"});
+            all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+            let called = harness.called("get_node", all);
+            let crate::Reply::Answer(answer) = called.reply else { panic!("{called:?}") };
+            let ids = answer["links"].as_array().unwrap().iter().map(|link| link["id"].as_str().unwrap().to_owned());
+            (ids.collect::<Vec<_>>(), answer["links_total"].clone())
+        };
+        assert_eq!(links(json!({"section": "C"})), (vec!["x".into(), "y.md".into()], json!(52)));
+        assert_eq!(links(json!({"outline": true})), (vec![], json!(52)));
+        assert_eq!(links(json!({"offset": 4, "max_chars": 6})), (vec!["x".into()], json!(52)));
+        assert_eq!(links(json!({})).0.len(), 52);
+    }
+
+    #[test]
     fn unresolved_links_stay_as_written() {
         let vault = "//- a.md\n[[Not There#Part|label]] [[a]] ![[pic.png]] [x](gone%20away.md) [[Not There]]\n";
         let answer = Harness::new(vault).call("get_node", json!({"id": "a.md", "depth": 1}));

@@ -1,9 +1,11 @@
 //! A note as most tools of this toolset return it.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use quipu_core::index::Snapshot;
-use quipu_core::model::{Note, NoteKey, Value};
+use quipu_core::model::{Link, LinkSyntax, Note, NoteKey, Value};
+use quipu_core::parse::link_sites;
 use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,9 +72,12 @@ impl Node {
         let mut node = Self::new(&read.snapshot, read.key, part.content);
         node.truncated = part.truncated;
         node.version = Some(read.hash.to_string());
+        if !params.is_whole() {
+            node.keep_links_within(read, &part.covers);
+        }
         node.limit_links(MAX_LINKS);
         let id = quoted(&node.id);
-        if let Some(total) = node.links_total {
+        if let Some(total) = node.links_total.filter(|_| params.is_whole()) {
             call.warn(format!("{id}: {MAX_LINKS} of its {total} links are listed"));
         }
         if node.limit_properties(MAX_PROPERTIES) {
@@ -128,11 +133,20 @@ impl Node {
             version: None,
             content,
             tags: tags(note),
-            links: links(snapshot, key),
+            links: links(snapshot, key, |_| true),
             links_total: None,
             properties: note.properties.iter().map(|(name, value)| (name.clone(), json(value))).collect(),
             truncated: None,
         }
+    }
+
+    /// Keeps the links of a part of the text.
+    fn keep_links_within(&mut self, read: &ReadNote, part: &Range<usize>) {
+        let sites = link_sites(&read.text).into_iter().filter(|site| part.contains(&site.range.start));
+        let in_part: HashSet<(String, LinkSyntax)> = sites.map(|site| (site.link.target, site.link.syntax)).collect();
+        let count = self.links.len();
+        self.links = links(&read.snapshot, read.key, |link| in_part.contains(&(link.target.clone(), link.syntax)));
+        self.links_total = (self.links.len() < count).then_some(count);
     }
 
     fn limit_links(&mut self, max: usize) {
@@ -161,9 +175,9 @@ pub(crate) fn tags(note: &Note) -> Vec<String> {
 }
 
 /// A note's links in order of appearance, each target once.
-fn links(snapshot: &Snapshot, key: NoteKey) -> Vec<LinkInfo> {
+fn links(snapshot: &Snapshot, key: NoteKey, is_wanted: impl Fn(&Link) -> bool) -> Vec<LinkInfo> {
     let mut seen = HashSet::new();
-    let infos = snapshot.links(key).map(|resolved| match resolved.target {
+    let infos = snapshot.links(key).filter(|resolved| is_wanted(resolved.link)).map(|resolved| match resolved.target {
         Some(target) => {
             let target = snapshot.note(target);
             LinkInfo { id: target.id.to_string(), title: target.title.clone() }

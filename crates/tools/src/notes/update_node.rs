@@ -1,15 +1,16 @@
 //! `update_node`: changes the text, tags or title of a note, unless it has an edit that this client has not seen.
 
-use quipu_core::notes::{NoteError, NoteUpdate, UnreadText};
+use quipu_core::notes::{NoteUpdate, UnreadText};
 use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::node::Node;
-use crate::missing::near_hint;
+use crate::hints::warn_of_mentions;
+use crate::missing::write_error;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::work::move_node::listed_ids;
+use crate::work::move_node::{listed_ids, warn_of_lost_links};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -26,6 +27,8 @@ pub(crate) struct Params {
     /// With title: rewrite incoming links; otherwise they prevent the rename.
     #[serde(default)]
     update_links: bool,
+    /// Fail unless the note has this version.
+    expected_version: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -55,15 +58,10 @@ impl Tool for UpdateNode {
             content: params.content.as_deref(),
             tags: params.tags.as_deref(),
             update_links: params.update_links,
+            expected_version: params.expected_version.as_deref(),
         };
-        let updated = call.knowledge.update_note(call.session, call.request, &update).map_err(|error| {
-            let is_missing = matches!(error, NoteError::NotFound { .. });
-            let mut error = ToolError::from(error);
-            if is_missing {
-                error.message += &near_hint(&call.knowledge.snapshot(), &params.id, |note| note.path.as_str());
-            }
-            error
-        })?;
+        let updated = call.knowledge.update_note(call.session, call.request, &update);
+        let updated = updated.map_err(|error| write_error(call, &params.id, error))?;
         if let Some(UnreadText { path, chars }) = updated.unread {
             let path = quoted(path.as_str());
             call.warn(format!(
@@ -76,6 +74,10 @@ impl Tool for UpdateNode {
             call.warn(format!(
                 "{link}: this symbolic link led to the renamed file and now leads nowhere; point it to {renamed} or remove it"
             ));
+        }
+        warn_of_lost_links(call, &updated.lost_links);
+        if params.content.is_some() {
+            warn_of_mentions(call, &updated.note.note().path, updated.note.body(), "");
         }
         let updated_links = updated.updated_links.map(|ids| listed_ids(call, &ids).0);
         Ok(Output { node: Node::single(call, &updated.note)?, updated_links })
@@ -126,6 +128,22 @@ Old text.
         let text = harness.vault.text("notes/Plan.md").unwrap();
         assert!(text.starts_with("---\n# Kept as it is.\nstatus:   draft\ntags: [new, two]"), "{text}");
         assert!(text.ends_with("\n---\n\nNew text.\n"), "{text}");
+    }
+
+    /// A person edits for minutes, and the page reads the note again meanwhile: what the client was shown last is not what the
+    /// edit started from.
+    #[test]
+    fn an_expected_version_guards_against_edits_that_were_seen() {
+        let harness = Harness::new(NOTE);
+        let read = harness.call("get_node", json!({"id": "notes/plan.md"}));
+        harness.call("update_node", json!({"id": "notes/plan.md", "content": "By another.\n"}));
+        harness.call("get_node", json!({"id": "notes/plan.md"}));
+        let late = json!({"id": "notes/plan.md", "content": "Late.\n", "expected_version": read["version"]});
+        let (code, message) = harness.fails("update_node", late);
+        assert!(code == "PROVIDER_ERROR" && message.contains("is not the version"), "{code} {message}");
+        let now = harness.call("get_node", json!({"id": "notes/plan.md"}));
+        let again = json!({"id": "notes/plan.md", "content": "Late.\n", "expected_version": now["version"]});
+        assert_eq!(harness.call("update_node", again)["content"], "Late.\n");
     }
 
     #[test]

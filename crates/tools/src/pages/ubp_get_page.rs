@@ -73,7 +73,7 @@ impl Tool for GetPage {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = read_page(call, &params.filepath)?;
-        let (Part { content, truncated, outline }, sections) = text(call, &read, &params.part)?;
+        let (Part { content, truncated, outline, .. }, sections) = text(call, &read, &params.part)?;
         let content = content.unwrap_or_default();
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());
         let freshness = freshness(call, snapshot, &[key]).swap_remove(0);

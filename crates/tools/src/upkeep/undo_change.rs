@@ -1,8 +1,11 @@
-//! `undo_change`: undoes one change of memory.
+//! `undo_change`: undoes one change of memory or of notes.
+
+use std::borrow::Cow;
 
 use quipu_core::memory::change_line;
-use quipu_core::ports::ChangeNumber;
-use schemars::JsonSchema;
+use quipu_core::notes::UndoneWrite;
+use quipu_core::ports::{ChangeNumber, LoggedFile, WriteNumber};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{Access, Call, Tool};
@@ -13,19 +16,40 @@ const MAX_LISTED: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Number of the change.
-    #[schemars(range(min = 1))]
-    change: i64,
+    /// Change, as recent_changes lists it: a number for memory, "n12" for notes.
+    change: ChangeName,
+}
+
+/// The name of a change: a number for memory, `n` and a number for notes.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(untagged)]
+enum ChangeName {
+    Number(i64),
+    Text(String),
+}
+
+impl JsonSchema for ChangeName {
+    fn schema_name() -> Cow<'static, str> {
+        "ChangeName".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["integer", "string"] })
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
-    change: i64,
+    change: ChangeName,
     undone: bool,
     /// What the undo did.
     steps: Vec<String>,
-    /// The undo's own number: undo it to redo the change.
-    undone_by: i64,
+    /// The undo's own change: undo it to redo the change.
+    undone_by: ChangeName,
 }
 
 pub(crate) struct UndoChange;
@@ -35,17 +59,57 @@ impl Tool for UndoChange {
     type Output = Output;
 
     const NAME: &'static str = "undo_change";
-    const DESCRIPTION: &'static str = "Undo one change of memory by its number. recent_changes lists the \
-        numbers. Refused if later changes depend on it. For notes use revert_node.";
+    const DESCRIPTION: &'static str = "Undo one change of memory or notes, as recent_changes lists it, whole: of a move \
+        all files and links. Refused if later changes depend on it. For one note use revert_node.";
     const ACCESS: Access = Access::Destroy;
+    const SHOWS_NOTES: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
-        let author = call.author(Self::NAME)?;
-        let undo = call.memory()?.undo_change(ChangeNumber(params.change), &author)?;
-        let more = undo.steps.len().saturating_sub(MAX_LISTED);
-        let listed = undo.steps.iter().take(MAX_LISTED).map(change_line);
+        let (undone_by, steps) = match parse(&params.change)? {
+            Change::Memory(number) => {
+                let author = call.author(Self::NAME)?;
+                let undo = call.memory()?.undo_change(number, &author)?;
+                (ChangeName::Number(undo.number.0), undo.steps.iter().map(change_line).collect())
+            }
+            Change::Notes(number) => {
+                let UndoneWrite { by, steps } = call.knowledge.undo_write(call.session, call.request, number)?;
+                (ChangeName::Text(format!("n{}", by.0)), steps.iter().map(file_line).collect::<Vec<_>>())
+            }
+        };
+        let more = steps.len().saturating_sub(MAX_LISTED);
+        let listed = steps.into_iter().take(MAX_LISTED);
         let steps = listed.chain((more > 0).then(|| format!("… and {more} more"))).collect();
-        Ok(Output { change: params.change, undone: true, steps, undone_by: undo.number.0 })
+        Ok(Output { change: params.change, undone: true, steps, undone_by })
+    }
+}
+
+enum Change {
+    Memory(ChangeNumber),
+    Notes(WriteNumber),
+}
+
+fn parse(name: &ChangeName) -> Result<Change, ToolError> {
+    let wrong = || ToolError::invalid("`change` must be a number above 0, or n and a number for notes");
+    let (is_note, number) = match name {
+        ChangeName::Number(number) => (false, Some(*number)),
+        ChangeName::Text(text) => match text.trim().strip_prefix('n') {
+            Some(number) => (true, number.parse().ok()),
+            None => (false, text.trim().parse().ok()),
+        },
+    };
+    match number.filter(|number| *number > 0) {
+        Some(number) if is_note => Ok(Change::Notes(WriteNumber(number))),
+        Some(number) => Ok(Change::Memory(ChangeNumber(number))),
+        None => Err(wrong()),
+    }
+}
+
+fn file_line(file: &LoggedFile) -> String {
+    match (&file.from, file.before.is_some(), file.after.is_some()) {
+        (Some(from), ..) => format!("{from} moved to {}", file.path),
+        (None, true, true) => format!("~ {}", file.path),
+        (None, false, _) => format!("+ {}", file.path),
+        (None, true, false) => format!("- {}", file.path),
     }
 }
 
@@ -87,5 +151,32 @@ mod tests {
         harness.call("create_entity", json!({"name": "Ada", "entity_type": "Author", "observations": observations}));
         let undone = harness.call("undo_change", json!({"change": 1}))["steps"].clone();
         assert_eq!((undone.as_array().map(Vec::len), &undone[20]), (Some(21), &json!("… and 21 more")));
+    }
+
+    #[test]
+    fn a_folder_move_is_undone_whole_or_not_at_all() {
+        let fixture = "//- old/a.md\n[b](b.md) [[x]]\n//- old/b.md\n[up](../x.md)\n//- x.md\n[[old/a]]\n";
+        let harness = Harness::new(fixture);
+        harness.call("move_node", json!({"id": "old/", "to": "new/deep/"}));
+        let change = harness.call("recent_changes", json!({}))["changes"][0]["change"].clone();
+        let undone = harness.call("undo_change", json!({"change": change}));
+        assert_eq!((&undone["undone"], undone["steps"].as_array().unwrap().len()), (&json!(true), 3), "{undone}");
+        for (path, text) in quipu_testkit::fixture::files(fixture) {
+            assert_eq!(harness.vault.text(&path).as_deref(), Some(text.as_str()), "{path}");
+        }
+        // The undo is a change too.
+        harness.call("undo_change", json!({"change": undone["undone_by"]}));
+        assert_eq!(harness.vault.paths(), ["new/deep/a.md", "new/deep/b.md", "x.md"]);
+        harness.call("edit_node", json!({"id": "x.md", "edits": [{"op": "append", "text": "later"}]}));
+        let (code, message) = harness.fails("undo_change", json!({"change": change}));
+        assert_eq!(
+            (code.as_str(), message.contains("x.md has changed since")),
+            ("InvalidArguments", true),
+            "{message}"
+        );
+        assert_eq!(harness.vault.paths(), ["new/deep/a.md", "new/deep/b.md", "x.md"]);
+        let (code, message) = harness.fails("undo_change", json!({"change": "n99"}));
+        assert_eq!((code.as_str(), message.contains("no change n99")), ("ResourceNotFound", true), "{message}");
+        assert_eq!(harness.fails("undo_change", json!({"change": "x"})).0, "InvalidArguments");
     }
 }

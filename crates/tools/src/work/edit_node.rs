@@ -6,6 +6,8 @@ use quipu_core::quoted;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::hints::warn_of_mentions;
+use crate::missing::write_error;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::{ONE_NOTE, truncate};
@@ -108,7 +110,8 @@ impl Tool for EditNode {
             expected_version: params.expected_version.as_deref(),
             dry_run: params.dry_run,
         };
-        let edited = call.knowledge.edit_note(call.session, call.request, &edits)?;
+        let edited = call.knowledge.edit_note(call.session, call.request, &edits);
+        let edited = edited.map_err(|error| write_error(call, &params.id, error))?;
         let path = quoted(edited.path.as_str());
         for warning in edited.warnings {
             call.warn(format!("{path}: {warning}"));
@@ -117,6 +120,13 @@ impl Tool for EditNode {
             call.warn(format!(
                 "{path}: an earlier attempt of this call made the edits; their diff is not known any more"
             ));
+        }
+        if !params.dry_run {
+            let lines = |sign: char| -> String {
+                let lines = edited.diff.iter().flat_map(|diff| diff.lines()).filter_map(|line| line.strip_prefix(sign));
+                lines.collect::<Vec<_>>().join("\n")
+            };
+            warn_of_mentions(call, &edited.path, &lines('+'), &lines('-'));
         }
         let changed = edited.diff.as_ref().is_none_or(|diff| !diff.is_empty());
         let diff = edited.diff.unwrap_or_default();
@@ -387,6 +397,8 @@ mod tests {
         let harness = Harness::new("//- TWIN.md\na\n//- Twin.md\nb\n");
         let edits = json!([{"op": "append", "text": "x"}]);
         assert_eq!(harness.fails("edit_node", json!({"id": "none.md", "edits": edits})).0, "NODE_NOT_FOUND");
+        let (_, message) = harness.fails("edit_node", json!({"id": "twim.md", "edits": edits}));
+        assert_eq!(message, "no note has the id twim.md; near names: \"Twin.md\", \"TWIN.md\"");
         assert_eq!(harness.fails("edit_node", json!({"id": "twin.md", "edits": edits})).0, "INVALID_PARAMS");
         assert_eq!(harness.call("edit_node", json!({"id": "Twin.md", "edits": edits}))["id"], "Twin.md");
         assert_eq!(harness.vault.text("Twin.md").unwrap(), "b\nx\n");

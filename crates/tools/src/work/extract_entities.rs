@@ -12,6 +12,9 @@ use crate::tool_error::ToolError;
 /// The most operations of one `bulk_update`.
 const MAX_BULK: usize = quipu_core::memory::Memory::MAX_BULK;
 
+/// Less sure names are shown, but not stored by passing the answer on.
+const LEAST_CONFIDENCE: f32 = 0.4;
+
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Id of the note; or give `text`.
@@ -33,9 +36,10 @@ fn default_limit() -> usize {
 pub(crate) struct Output {
     entities: Vec<EntityFound>,
     relations: Vec<RelationFound>,
-    /// Arguments of `bulk_update` for what memory does not have; absent if it has everything.
+    /// Arguments of `bulk_update` for what memory does not have, from a confidence of 0.4 on; absent if there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     bulk_update: Option<Map<String, Value>>,
+    /// "links_names_patterns", or "llm" with the configured model.
     method: &'static str,
 }
 
@@ -84,7 +88,8 @@ impl Tool for ExtractEntities {
             _ => return Err(ToolError::invalid("give either `id` or `text`")),
         };
         let bulk_update = bulk_update(&found);
-        let EntitySuggestions { entities, relations } = found;
+        let EntitySuggestions { entities, relations, by_model, warnings } = found;
+        warnings.into_iter().for_each(|warning| call.warn(warning));
         let entity = |found: SuggestedEntity| EntityFound {
             name: found.name,
             entity_type: found.entity_type,
@@ -105,14 +110,16 @@ impl Tool for ExtractEntities {
             entities: entities.into_iter().map(entity).collect(),
             relations: relations.into_iter().map(relation).collect(),
             bulk_update,
-            method: "links_names_patterns",
+            method: if by_model { "llm" } else { "links_names_patterns" },
         })
     }
 }
 
 /// The entities and relations that memory does not have, as arguments of `bulk_update`.
 fn bulk_update(found: &EntitySuggestions) -> Option<Map<String, Value>> {
-    let is_new = |entity: &&SuggestedEntity| entity.existing.is_none();
+    let is_sure = |entity: &SuggestedEntity| entity.existing.is_some() || entity.confidence >= LEAST_CONFIDENCE;
+    let is_new = |entity: &&SuggestedEntity| entity.existing.is_none() && is_sure(entity);
+    let is_stored = |name: &str| found.entities.iter().any(|entity| entity.name == name && is_sure(entity));
     let entities: Vec<Value> = found
         .entities
         .iter()
@@ -126,7 +133,7 @@ fn bulk_update(found: &EntitySuggestions) -> Option<Map<String, Value>> {
     let relations: Vec<Value> = found
         .relations
         .iter()
-        .filter(|relation| !relation.is_known)
+        .filter(|relation| !relation.is_known && is_stored(&relation.from) && is_stored(&relation.to))
         .take(MAX_BULK.saturating_sub(entities.len()))
         .map(|relation| {
             json!({
@@ -158,7 +165,7 @@ title: Alpha
 type: Project
 ---
 The plan was reviewed by Grace Hopper and @ada.
-It needs [[Beta]] and the DataLoader, says Grace Hopper.
+It needs [[Beta]] and the `DataLoader`, says Grace Hopper. A Rain Gauge is not a person.
 //- beta.md
 ---
 title: Beta
@@ -176,15 +183,17 @@ type: Service
         let harness = Harness::new(NOTES);
         let answer = harness.call("extract_entities", json!({"id": "alpha.md"}));
         let grace = json!({
-            "name": "Grace Hopper", "entity_type": "User", "confidence": 0.4,
+            "name": "Grace Hopper", "entity_type": "User", "confidence": 0.6,
             "mentions": [
                 {"line": 5, "text": "The plan was reviewed by Grace Hopper and @ada."},
-                {"line": 6, "text": "It needs [[Beta]] and the DataLoader, says Grace Hopper."}
+                {"line": 6, "text": "It needs [[Beta]] and the `DataLoader`, says Grace Hopper. A Rain Gauge is not a person."}
             ]
         });
         assert_eq!(named(&answer, "Grace Hopper"), &grace);
         assert_eq!(named(&answer, "ada")["entity_type"], "User");
         assert_eq!(named(&answer, "DataLoader")["entity_type"], "Component");
+        let gauge = named(&answer, "Rain Gauge");
+        assert_eq!((&gauge["entity_type"], &gauge["confidence"]), (&json!("Resource"), &json!(0.2)));
         assert_eq!(
             (&named(&answer, "Alpha")["entity_type"], &named(&answer, "Beta")["entity_type"]),
             (&json!("Project"), &json!("Service"))
@@ -195,10 +204,8 @@ type: Service
         assert_eq!(made["summary"], json!({"entities_created": 5, "observations_created": 0, "relations_created": 1}));
 
         let again = harness.call("extract_entities", json!({"id": "alpha.md"}));
-        assert!(
-            again["entities"].as_array().unwrap().iter().all(|entity| entity["existing_entity_id"].is_i64()),
-            "{again}"
-        );
+        let is_stored = |entity: &Value| entity["existing_entity_id"].is_i64() || entity["name"] == "Rain Gauge";
+        assert!(again["entities"].as_array().unwrap().iter().all(is_stored), "{again}");
         assert!(again.get("bulk_update").is_none(), "memory has everything: {again}");
     }
 

@@ -1,9 +1,13 @@
 //! The toolset `work`: daily work on notes, in small steps: edit a part, move, query, see what changed and go back.
 
+pub(crate) mod diff_node;
 pub(crate) mod edit_node;
 pub(crate) mod extract_entities;
 pub(crate) mod move_node;
+pub(crate) mod node_history;
 pub(crate) mod query_nodes;
+pub(crate) mod recent_changes;
+pub(crate) mod revert_node;
 pub(crate) mod suggest_tags;
 pub(crate) mod summarize_node;
 

@@ -1,6 +1,7 @@
 //! `suggest_tags`: tags for a note from similar notes, linked notes and the words of its text.
 
 use quipu_core::quoted;
+use quipu_core::suggest::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ fn default_limit() -> usize {
 pub(crate) struct Output {
     id: String,
     suggestions: Vec<Suggestion>,
-    /// "neighbours" compares notes by meaning, "neighbours_by_words" by words.
+    /// "neighbours" compares notes by meaning, "neighbours_by_words" by words, "llm" asks the configured model.
     method: &'static str,
 }
 
@@ -59,11 +60,23 @@ impl Tool for SuggestTags {
                 count => format!("{count} similar or linked notes have it, such as {example}"),
             });
             let from_text = found.is_in_text.then(|| "its name is in the text".to_owned());
-            let reason: Vec<String> = from_text.into_iter().chain(from_notes).collect();
+            let from_folder = (found.in_folder > 0).then(|| match found.in_folder {
+                1 => "a note of its folder has it".to_owned(),
+                count => format!("{count} notes of its folder have it"),
+            });
+            let mut reason: Vec<String> = from_text.into_iter().chain(from_notes).chain(from_folder).collect();
+            if reason.is_empty() {
+                reason.push("the language model chose it".to_owned());
+            }
             Suggestion { tag: found.tag, score: thousandths(found.score), reason: reason.join("; ") }
         });
         let suggestions = suggestions.collect();
-        let method = if found.by_meaning { "neighbours" } else { "neighbours_by_words" };
+        found.warnings.into_iter().for_each(|warning| call.warn(warning));
+        let method = match found.method {
+            Method::Model => "llm",
+            Method::Meaning => "neighbours",
+            Method::Words => "neighbours_by_words",
+        };
         Ok(Output { id: read.note().id.to_string(), suggestions, method })
     }
 }
@@ -104,7 +117,7 @@ Sourdough needs flour, water and salt.
         let answer = harness.call("suggest_tags", json!({"id": "frost.md", "limit": 2}));
         let tags: Vec<&str> =
             answer["suggestions"].as_array().unwrap().iter().map(|s| s["tag"].as_str().unwrap()).collect();
-        assert_eq!(tags, ["weather/winter", "station"], "{answer}");
+        assert_eq!(tags, ["weather/winter"], "the other one is doubtful: {answer}");
         assert_eq!(answer["method"], "neighbours_by_words");
         let reason = answer["suggestions"][0]["reason"].as_str().unwrap();
         assert!(

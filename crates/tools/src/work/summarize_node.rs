@@ -1,5 +1,6 @@
 //! `summarize_node`: the sentences of a note that say most about it.
 
+use quipu_core::suggest::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ fn default_max_chars() -> usize {
 pub(crate) struct Output {
     id: String,
     summary: String,
-    /// "extractive" compares sentences by meaning, "extractive_by_words" by words.
+    /// "extractive" compares sentences by meaning, "extractive_by_words" by words, "llm" asks the configured model.
     method: &'static str,
 }
 
@@ -38,16 +39,21 @@ impl Tool for SummarizeNode {
 
     const NAME: &'static str = "summarize_node";
     const DESCRIPTION: &'static str =
-        "Summarize a note in its own sentences, to judge a long note before reading it. For one section use get_node.";
+        "Summarize a note, to judge a long one before reading it. For one section use get_node.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = call.read(&params.id)?.ok_or_else(|| no_such_note(call, &params.id))?;
-        let summary = call.knowledge.summarize(read.body(), params.max_chars);
+        let summary = call.knowledge.summarize(&read.note().title, read.body(), params.max_chars);
         if summary.text.is_empty() {
             call.warn("no sentence of this note fits; it may have only headings, tables or code".to_owned());
         }
-        let method = if summary.by_meaning { "extractive" } else { "extractive_by_words" };
+        summary.warnings.into_iter().for_each(|warning| call.warn(warning));
+        let method = match summary.method {
+            Method::Model => "llm",
+            Method::Meaning => "extractive",
+            Method::Words => "extractive_by_words",
+        };
         Ok(Output { id: read.note().id.to_string(), summary: summary.text, method })
     }
 }

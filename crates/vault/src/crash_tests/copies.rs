@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quipu_core::ports::VaultFiles;
 
-use super::{Fault, check_all_or_nothing, folder, four_changes, home, is_leftover, open, run, tree};
+use super::{Fault, check_all_or_nothing, every_change, folder, home, is_leftover, open, run, tree};
 use crate::failpoint::fault::{set_lacking, with_hook};
 
 /// Copies files one by one, as `cp -r` does: two names of one file become two files.
@@ -35,8 +35,8 @@ fn copy_made_at_any_step_of_a_write_is_recovered_by_content() {
         return;
     }
     for lacking in [&[][..], &["no-replace"], &["exchange", "no-replace", "link"]] {
-        let mut sets = vec![four_changes()];
-        sets.extend(four_changes().into_iter().map(|change| vec![change]));
+        let mut sets = vec![every_change()];
+        sets.extend(every_change().into_iter().map(|change| vec![change]));
         for changes in sets {
             for step in 1.. {
                 let (original, copied) = (home(), folder());
@@ -69,7 +69,7 @@ fn restored_old_journal_does_not_undo_later_writes() {
             }
             Ok(())
         };
-        with_hook(save, || vault.apply(&four_changes())).unwrap().unwrap();
+        with_hook(save, || vault.apply(&every_change())).unwrap().unwrap();
         if edited != "none" {
             std::fs::write(home.path().join(edited), "edited").unwrap();
             // The folder is restored too, so it has another inode.
@@ -93,7 +93,7 @@ fn copy_without_the_old_versions_stays_unchanged() {
     let original = home();
     let vault = open(original.path());
     let crash = |step: &str| if step == "commit" { std::panic::resume_unwind(Box::new("crash")) } else { Ok(()) };
-    with_hook(crash, || vault.apply(&four_changes())).unwrap_err();
+    with_hook(crash, || vault.apply(&every_change())).unwrap_err();
     // All operations took place but are not committed, and the copy has no trash.
     let copied = folder();
     copy(original.path(), copied.path());
@@ -122,7 +122,7 @@ fn refused_journal_changes_nothing_not_even_temporary_files() {
         "remove the first name" => std::panic::resume_unwind(Box::new("crash")),
         _ => Ok(()),
     };
-    with_hook(crash, || vault.apply(&four_changes())).unwrap_err();
+    with_hook(crash, || vault.apply(&every_change())).unwrap_err();
     set_lacking(&[]);
     let copied = folder();
     copy(original.path(), copied.path());
@@ -146,7 +146,7 @@ fn committed_write_in_a_copy_stays_applied_after_later_edits() {
     // Committed, but the cleanup failed.
     let fail_cleanup =
         |step: &str| if step == "remove displaced" { Err(std::io::Error::other("injected")) } else { Ok(()) };
-    with_hook(fail_cleanup, || vault.apply(&four_changes())).unwrap().unwrap();
+    with_hook(fail_cleanup, || vault.apply(&every_change())).unwrap().unwrap();
     let copied = folder();
     copy(original.path(), copied.path());
     assert!(copied.path().join(".quipu/journal.json").exists());

@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use quipu_core::ports::{FileChange, VaultFiles, WriteError};
+use quipu_core::ports::{FileChange, VaultFiles, WriteError, WriteOrigin};
 
-use super::{BEFORE, REQUEST, check_all_or_nothing, files, four_changes, home, move_to, nth, open, tree};
+use super::{BEFORE, REQUEST, check_all_or_nothing, every_change, files, home, move_to, nth, open, tree};
 use super::{Fault, copies::copy, folder};
 use crate::failpoint::fault::{set_lacking, with_hook};
 
@@ -55,7 +55,7 @@ fn fail_twice(
             Undo::KilledAt(_) => killing.as_mut().unwrap()(step),
         }
     };
-    let outcome = with_hook(hook, || vault.apply_for(changes, Some(REQUEST)));
+    let outcome = with_hook(hook, || vault.apply_for(changes, &WriteOrigin::retried(REQUEST)));
     (fired.get(), outcome.ok().map(|outcome| outcome.map(drop)))
 }
 
@@ -73,8 +73,8 @@ fn count(changes: &[FileChange], name: &'static str) -> usize {
 }
 
 fn sets() -> Vec<Vec<FileChange>> {
-    let mut sets = vec![four_changes(), vec![move_to("a.md", "A.md", "old a", "new a")]];
-    sets.extend(four_changes().into_iter().map(|change| vec![change]));
+    let mut sets = vec![every_change(), vec![move_to("a.md", "A.md", "old a", "new a")]];
+    sets.extend(every_change().into_iter().map(|change| vec![change]));
     sets
 }
 
@@ -164,11 +164,11 @@ fn failed_write_that_cannot_be_marked_is_reported_and_never_partial() {
             }
             Ok(())
         };
-        let error = with_hook(hook, || vault.apply(&four_changes())).unwrap().unwrap_err().to_string();
+        let error = with_hook(hook, || vault.apply(&every_change())).unwrap().unwrap_err().to_string();
         assert!(error.contains("the next write undoes or completes it"), "{error}");
         drop(vault);
         drop(open(home.path()));
-        check_all_or_nothing(home.path(), &four_changes(), None);
+        check_all_or_nothing(home.path(), &every_change(), None);
         assert_ne!(tree(home.path()), files(&BEFORE), "{failing}: all operations took place");
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_core::ports::VaultFiles;
 
-use super::{files, four_changes, home, open, tree};
+use super::{every_change, files, home, open, tree};
 use super::{folder, kept_texts};
 use crate::failpoint::fault::{set_lacking, with_hook};
 
@@ -27,7 +27,7 @@ fn journal_of_an_acknowledged_write_that_is_put_back_undoes_nothing() {
                 true => std::fs::hard_link(&from, &to),
                 false => Ok(()),
             };
-            with_hook(steal, || open(home.path()).apply(&four_changes())).unwrap().unwrap();
+            with_hook(steal, || open(home.path()).apply(&every_change())).unwrap().unwrap();
             let (applied, trashed) = (tree(home.path()), kept_texts(home.path()));
             std::fs::rename(&kept, journal.with_file_name(name)).unwrap();
             let vault = open(home.path());
@@ -48,7 +48,7 @@ fn journal_of_an_undone_write_that_is_put_back_is_not_applied_again() {
             "delete" => std::fs::hard_link(&from, &to).and(Err(std::io::Error::other("injected"))),
             _ => Ok(()),
         };
-        let outcome = with_hook(steal_and_fail, || open(home.path()).apply(&four_changes()));
+        let outcome = with_hook(steal_and_fail, || open(home.path()).apply(&every_change()));
         assert!(!matches!(outcome, Ok(Ok(_))));
         if is_undone_by_recovery {
             std::fs::hard_link(&journal, &kept).unwrap();
@@ -56,7 +56,7 @@ fn journal_of_an_undone_write_that_is_put_back_is_not_applied_again() {
         }
         assert_eq!(tree(home.path()), files(&super::BEFORE));
         // The user writes the same again. The journal would undo that, file by file.
-        for change in four_changes() {
+        for change in every_change() {
             open(home.path()).apply(&[change]).unwrap();
         }
         let applied = tree(home.path());
@@ -82,7 +82,7 @@ fn undo_takes_only_the_replaced_version_from_the_trash_and_copies_it() {
     for is_replaced in [false, true] {
         let home = home();
         set_lacking(&["exchange"]);
-        with_hook(crash_at("delete"), || open(home.path()).apply(&four_changes())).unwrap_err();
+        with_hook(crash_at("delete"), || open(home.path()).apply(&every_change())).unwrap_err();
         let trashed = trashed_a(home.path());
         if is_replaced {
             std::fs::remove_file(&trashed).unwrap();
@@ -112,7 +112,7 @@ fn failing_undo_of_a_running_write_does_not_take_a_replaced_version() {
         "delete" => std::fs::write(trashed_a(&root), "of another account").and(Err(std::io::Error::other("injected"))),
         _ => Ok(()),
     };
-    let error = with_hook(replace_and_fail, || open(home.path()).apply(&four_changes())).unwrap().unwrap_err();
+    let error = with_hook(replace_and_fail, || open(home.path()).apply(&every_change())).unwrap().unwrap_err();
     set_lacking(&[]);
     assert!(error.to_string().contains("is not the version that the write replaced"), "{error}");
     assert_eq!(tree(home.path())["a.md"], "new a");

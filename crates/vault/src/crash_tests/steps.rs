@@ -8,24 +8,24 @@ use std::rc::Rc;
 use quipu_core::ports::{FileChange, VaultFiles, WriteError};
 
 use super::{
-    BEFORE, Fault, LAST_FIRED, REQUEST, check_all_or_nothing, files, four_changes, home, move_to, nth, open, run, tree,
+    BEFORE, Fault, LAST_FIRED, REQUEST, check_all_or_nothing, every_change, files, home, move_to, nth, open, run, tree,
 };
 use crate::failpoint::fault::{set_lacking, with_hook};
 use crate::{FolderVault, VaultOptions};
 
 #[test]
 fn write_of_several_files_that_fails_at_any_step_is_undone() {
-    for_every_step(four_changes, Fault::Error);
+    for_every_step(every_change, Fault::Error);
 }
 
 #[test]
 fn write_of_several_files_killed_at_any_step_is_recovered_at_the_next_opening() {
-    for_every_step(four_changes, Fault::Crash);
+    for_every_step(every_change, Fault::Crash);
 }
 
 #[test]
 fn write_of_one_file_that_fails_or_is_killed_at_any_step_is_atomic() {
-    for change in four_changes() {
+    for change in every_change() {
         for fault in [Fault::Error, Fault::Crash] {
             for_every_step(|| vec![change.clone()], fault);
         }
@@ -42,9 +42,9 @@ fn writes_are_atomic_on_file_systems_with_fewer_features() {
     for features in lacking {
         set_lacking(features);
         for fault in [Fault::Error, Fault::Crash] {
-            for_every_step(four_changes, fault);
+            for_every_step(every_change, fault);
         }
-        for change in four_changes() {
+        for change in every_change() {
             for_every_step(|| vec![change.clone()], Fault::Crash);
         }
     }
@@ -58,13 +58,13 @@ fn killed_undo_is_repeated() {
         for second in 1.. {
             let home = home();
             let vault = open(home.path());
-            is_first_reached = run(&vault, &four_changes(), Fault::Crash, first).is_err_and(|crash| crash.is_none());
+            is_first_reached = run(&vault, &every_change(), Fault::Crash, first).is_err_and(|crash| crash.is_none());
             drop(vault);
             let fired = Rc::new(Cell::new(false));
             let reopened = with_hook(nth(second, Fault::Crash, &fired), || open(home.path()));
             drop(reopened);
             drop(open(home.path()));
-            check_all_or_nothing(home.path(), &four_changes(), None);
+            check_all_or_nothing(home.path(), &every_change(), None);
             if !fired.get() {
                 break;
             }
@@ -81,7 +81,7 @@ fn journal_of_a_newer_format_is_kept_and_reported() {
     std::fs::create_dir(home.path().join(".quipu")).unwrap();
     let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
     let (root, own) = (inode(home.path()), inode(&home.path().join(".quipu")));
-    let journal = format!(r#"{{"format":4,"home":{{"root":{root},"own":{own}}},"effects":[]}}"#);
+    let journal = format!(r#"{{"format":5,"home":{{"root":{root},"own":{own}}},"effects":[]}}"#);
     let file = home.path().join(".quipu/journal.json");
     std::fs::write(&file, journal).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();

@@ -99,7 +99,7 @@ fn unmounted_vault_is_an_error_and_not_empty() {
     std::fs::write(disk.0.join("a.md"), "a").unwrap();
     let vault = open(&disk.0);
     drop(disk);
-    let VaultError::Read { source, .. } = vault.list().unwrap_err();
+    let VaultError::Read { source, .. } = vault.list().unwrap_err() else { panic!("not from a file") };
     assert_eq!(source.kind(), ErrorKind::NotFound);
     assert!(vault.apply(&[create("b.md", "b")]).is_err());
     assert_eq!(std::fs::read_dir(home.at("disk")).unwrap().count(), 0);

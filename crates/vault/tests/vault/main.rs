@@ -7,6 +7,7 @@ mod journals;
 
 mod conformance;
 mod disks;
+mod images;
 mod permissions;
 mod processes;
 mod pruning;

@@ -39,7 +39,9 @@ fn pipes_and_folders_named_like_notes_are_skipped_without_blocking() {
 fn too_large_file_is_refused_with_its_size() {
     let home = Home::new(&[("big.md", "")]);
     std::fs::File::options().write(true).open(home.at("big.md")).unwrap().set_len((64 << 20) + 1).unwrap();
-    let VaultError::Read { path: at, source } = home.open().read(&path("big.md")).unwrap_err();
+    let VaultError::Read { path: at, source } = home.open().read(&path("big.md")).unwrap_err() else {
+        panic!("not from a file")
+    };
     assert_eq!((at.as_str(), source.kind()), ("big.md", ErrorKind::FileTooLarge));
     assert!(source.to_string().contains("67108865"));
 }
@@ -111,6 +113,7 @@ fn constantly_replaced_file_is_read_consistently_or_not_at_all() {
                 count += 1;
             }
             Err(VaultError::Read { source, .. }) => assert_eq!(source.kind(), ErrorKind::ResourceBusy),
+            Err(error) => panic!("{error}"),
         }
     }
     is_over.store(true, Ordering::Relaxed);

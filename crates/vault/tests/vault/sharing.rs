@@ -21,10 +21,10 @@ const OUTSIDER: u32 = 64_003;
 const GROUP: u32 = 64_010;
 const OTHER_GROUP: u32 = 64_011;
 
-/// The commands of the error message and of SECURITY.md.
+/// The command of the error message and of SECURITY.md.
 const SHARE: &str = concat!(
-    r"find .quipu \( -type d -o ! -path '.quipu/trash/*' \) -exec chgrp 64010 {} + -exec chmod g+rwX {} +; ",
-    "find .quipu -type d -exec chmod g+s {} +"
+    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/trash/*' \) -prune -o ",
+    "-exec chgrp 64010 {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 
 /// Runs as each account: creates, changes and deletes a note.
@@ -182,4 +182,36 @@ fn sharing_the_folder_does_not_open_private_notes_in_the_trash() {
         &home,
         "test -z \"$(find .quipu/trash -name shared.md ! -perm 600)\"; find .quipu/trash -name shared.md | grep -q .",
     );
+}
+
+/// Runs as an account: changes a note in a folder that only that account can enter.
+#[test]
+fn write_private_note_in_child_process() {
+    let Some(root) = std::env::var_os(VAULT) else { return };
+    if !Path::new(&root).join("private/mine.md").metadata().is_ok_and(|file| file.len() == 3) {
+        return;
+    }
+    let vault = FolderVault::open(root.as_ref(), VaultOptions::default()).unwrap();
+    vault.list().unwrap();
+    vault.apply(&[replace("private/mine.md", "old", "newer")]).unwrap();
+}
+
+#[test]
+fn group_cannot_read_versions_of_notes_in_a_folder_that_it_cannot_enter() {
+    let Some(home) = group_vault() else { return };
+    shell(
+        &home,
+        "mkdir private; printf old > private/mine.md; chown -R 64001:64010 private; chmod 644 private/mine.md; chmod 700 private",
+    );
+    let write = |user| run_as((user, GROUP), "write_note_in_child_process", &home, Some("x"));
+    let Some((done, told)) = write(FIRST) else { return };
+    assert!(done, "{told}");
+    shell(&home, SHARE);
+    let (done, told) = run_as((FIRST, GROUP), "write_private_note_in_child_process", &home, None).unwrap();
+    assert!(done, "{told}");
+    shell(&home, "test \"$(cat private/mine.md)\" = newer; find .quipu/trash -path '*/private/mine.md' | grep -q .");
+    shell(&home, "test -z \"$(find .quipu/trash -name private -type d -perm /077)\"");
+    // The other account's list leaves it out.
+    let (done, told) = write(SECOND).unwrap();
+    assert!(done, "{told}");
 }

@@ -8,4 +8,5 @@ mod names;
 mod rename;
 mod restore;
 mod spelling;
+mod two_agents;
 mod visible;

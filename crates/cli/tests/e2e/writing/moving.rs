@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, files_below, ids, vault, warnings};
+use crate::client::{Client, files_below, first_block, ids, vault, warnings};
 
 const VAULT: &str = "\
 //- projects/Boat/Plan.md
@@ -34,7 +34,8 @@ fn folder_moves_in_one_write_and_back() {
     let moved: Vec<_> = answer["moved"].as_array().unwrap().iter().map(|note| note["id"].as_str().unwrap()).collect();
     let expected = ["archive/old boat/log/day.md", "archive/old boat/parts.md", "archive/old boat/plan.md"];
     assert_eq!(moved, expected, "{answer}");
-    assert_eq!(answer["updated_links"], json!(["archive/old boat/log/day.md", "archive/old boat/plan.md", "home.md"]));
+    assert_eq!(answer["updated_links"], json!(["archive/old boat/log/day.md", "home.md"]));
+    assert_eq!(answer["other_files"], 1);
     assert_eq!(
         client.read("Home.md"),
         "---\ndepends_on: \"[[Archive/Old Boat/Plan]]\"\n---\n[[Plan]], [[The Plan]], \
@@ -43,9 +44,10 @@ fn folder_moves_in_one_write_and_back() {
     assert_eq!(
         client.read("Archive/Old Boat/Plan.md"),
         "---\naliases: [The Plan]\n---\n[log](log/day.md) [[Parts]] [home](../../Home.md#top) \
-         ![photo](../../projects/Boat/photo.png)\n## Part\n",
-        "files that are not notes stay, and links to them follow"
+         ![photo](photo.png)\n## Part\n",
+        "files that are not notes move along"
     );
+    assert_eq!(client.read("Archive/Old Boat/photo.png"), "not a note\n");
     let linking = client.answer("get_neighbors", json!({ "id": "archive/old boat/plan.md", "direction": "in" }));
     assert_eq!(ids(&linking), ["archive/old boat/log/day.md", "home.md"]);
     client.answer("move_node", json!({ "id": "archive/old boat/", "to": "projects/Boat/" }));
@@ -107,4 +109,64 @@ fn symbolic_link_to_a_moved_note_is_reported() {
     client.wait_for("nodes_exist", json!({ "ids": ["link.md"] }), &json!({ "link.md": true }));
     let result = client.call("move_node", json!({ "id": "a.md", "to": "x/" }));
     assert!(warnings(&result).iter().any(|warning| warning.contains("\"link.md\": this symbolic link")), "{result}");
+}
+
+#[test]
+fn a_folder_moves_with_its_other_files_and_leaves_what_the_rules_exclude() {
+    let vault = vault(
+        "//- old/a.md\n![p](img/p.png)\n//- x.md\n![p](old/img/p.png) [s](old/secret/key.txt)\n//- .gitignore\nsecret/\n*.log\n",
+    );
+    let picture: Vec<u8> = (0..=255).collect();
+    for (path, bytes) in [
+        ("img/p.png", &picture[..]),
+        ("secret/key.txt", b"key"),
+        ("run.log", b"log"),
+        (".env", b"env"),
+        ("data.csv", b"1"),
+    ] {
+        let file = vault.path().join("old").join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, bytes).unwrap();
+    }
+    std::os::unix::fs::symlink("data.csv", vault.path().join("old/link.csv")).unwrap();
+    let mut client = Client::open_in(vault, &[]);
+    let result = client.call("move_node", json!({"id": "old/", "to": "new/place/"}));
+    let answer = first_block(&result);
+    assert_eq!((&answer["other_files"], &answer["updated_links"]), (&json!(2), &json!(["x.md"])), "{result}");
+    let said = warnings(&result);
+    let kept = "4 files or folders stay, since they are hidden, excluded, git-ignored or symbolic links: \"old/.env\", \
+        \"old/link.csv\", \"old/run.log\", \"old/secret/\"";
+    assert!(said.iter().any(|warning| warning.ends_with(kept)), "{said:?}");
+    let files: Vec<String> = files_below(client.root())
+        .into_keys()
+        .map(|path| path.to_str().unwrap().to_owned())
+        .filter(|path| !path.contains(".quipu"))
+        .collect();
+    let expected = [
+        ".gitignore",
+        "new/place/a.md",
+        "new/place/data.csv",
+        "new/place/img/p.png",
+        "old/.env",
+        "old/link.csv",
+        "old/run.log",
+        "old/secret/key.txt",
+        "x.md",
+    ];
+    for path in expected {
+        assert!(files.iter().any(|file| file.ends_with(path)), "{path} is not in {files:?}");
+    }
+    assert_eq!(std::fs::read(client.root().join("new/place/img/p.png")).unwrap(), picture);
+    assert_eq!(client.read("x.md"), "![p](new/place/img/p.png) [s](old/secret/key.txt)\n");
+    // A file in the way refuses the whole.
+    client.write("old/data.csv", "2");
+    client.write("old/b.md", "b");
+    client.answer("get_node", json!({"id": "old/b.md"}));
+    let (code, message) = client.error("move_node", json!({"id": "old/", "to": "new/place/"}));
+    assert_eq!(
+        (code.as_str(), message.starts_with("new/place/data.csv already exists")),
+        ("NODE_EXISTS", true),
+        "{message}"
+    );
+    assert_eq!((client.read("old/data.csv"), client.read("old/b.md")), ("2".into(), "b".into()));
 }

@@ -8,7 +8,7 @@ use memchr::memmem;
 use super::find::{self, EditProblem};
 use super::{Edit, Position};
 use crate::model::{Tag, fold};
-use crate::parse::{self, FrontmatterEdit, SpliceError};
+use crate::parse::{self, FrontmatterEdit, OutlineHeading, SpliceError};
 
 /// A note after its edits.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,11 +47,12 @@ pub(crate) fn apply_edits(bytes: &[u8], edits: &[Edit]) -> Result<Applied, (usiz
 
 fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8>, Refused> {
     // Positions in this text are positions in the bytes.
-    let text = &*same_length_text(bytes);
+    let text = &*parse::same_length_text(bytes);
     Ok(match edit {
         Edit::Append { text } => with_lines(bytes, bytes.len()..bytes.len(), text),
         Edit::Prepend { text } => {
-            let start = parse::text_start(bytes);
+            let (start, problem) = parse::top_of_text(bytes).map_err(|reason| EditProblem(reason.to_owned()))?;
+            warnings.extend(problem.map(|problem| format!("{problem}; the text was added below it")));
             with_lines(bytes, start..start, text)
         }
         Edit::Insert { heading, position, text: new } => {
@@ -66,6 +67,7 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
         }
         Edit::ReplaceSection { heading, text: new } => {
             let section = find::heading(text, heading)?;
+            let new = without_heading(new, &section);
             with_lines(bytes, replaced_part(bytes, section.text_start..section.range.end, new), new)
         }
         Edit::DeleteSection { heading } => with_lines(bytes, find::heading(text, heading)?.range, ""),
@@ -79,8 +81,11 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
             removed
         }
         Edit::AddTags { tags } => {
-            let present = parse::frontmatter_tags_of(text);
-            splice(bytes, FrontmatterEdit::Tags(distinct(present.iter().chain(tags))))?
+            let present: Vec<Tag> = parse::frontmatter_tags_of(text).iter().map(|tag| Tag::new(tag)).collect();
+            let is_new = |tag: &String| present.iter().all(|present| present.folded != fold(tag));
+            let added = distinct(tags.iter()).into_iter().filter(is_new);
+            let names = present.iter().map(|tag| tag.name.clone());
+            splice(bytes, FrontmatterEdit::Tags(names.chain(added).collect()))?
         }
         Edit::RemoveTags { tags } => remove_tags(bytes, text, tags, warnings)?,
         Edit::SetTask { text: wanted, done } => {
@@ -91,17 +96,13 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
     })
 }
 
-/// The bytes as text of the same length: each byte that is not part of valid UTF-8 becomes one control character.
-fn same_length_text(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
-    }
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        text.extend(chunk.invalid().iter().map(|_| '\u{1a}'));
-    }
-    Cow::Owned(text)
+/// The new text of a section without the section's own heading: clients often repeat it, and it stays anyway.
+fn without_heading<'t>(new: &'t str, section: &OutlineHeading) -> &'t str {
+    let repeated = parse::outline(new).into_iter().next();
+    let is_repeated = |first: &OutlineHeading| {
+        first.level == section.level && first.text == section.text && new[..first.range.start].trim().is_empty()
+    };
+    repeated.filter(is_repeated).map_or(new, |first| &new[first.text_start..])
 }
 
 fn splice(bytes: &[u8], edit: FrontmatterEdit) -> Result<Vec<u8>, Refused> {

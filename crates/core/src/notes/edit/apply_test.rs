@@ -106,3 +106,72 @@ fn a_replacement_that_multiplies_a_note_is_refused() {
     let Err((3, Refused::Place(problem))) = refused else { panic!("not refused, or not at the third edit") };
     assert_eq!(problem.to_string(), "the note would have up to 10010000000 bytes, more than the limit of 16777216");
 }
+
+#[test]
+fn a_section_text_may_repeat_its_heading() {
+    let replace = |text: &str, heading: &str, new: &str| {
+        edited(text, Edit::ReplaceSection { heading: heading.into(), text: new.into() })
+    };
+    let text = "# A\n\nold\n\n## B\nb\n";
+    assert_eq!(replace(text, "B", "## B\nnew\n"), "# A\n\nold\n\n## B\nnew\n");
+    assert_eq!(replace(text, "B", "\n\n## B ##\r\n\nnew"), "# A\n\nold\n\n## B\n\nnew\n");
+    assert_eq!(replace(text, "A", "A\n===\nnew\n\n## B\nb"), "# A\n\nnew\n\n## B\nb\n", "subsections are the new text");
+    assert_eq!(
+        replace(text, "B", "### B\nnew"),
+        "# A\n\nold\n\n## B\n### B\nnew\n",
+        "another level is another heading"
+    );
+    assert_eq!(replace(text, "B", "first\n## B\nnew"), "# A\n\nold\n\n## B\nfirst\n## B\nnew\n");
+}
+
+#[test]
+fn prepended_lines_are_below_broken_frontmatter() {
+    let prepend = |text: &str| apply_edits(text.as_bytes(), &[Edit::Prepend { text: "new".into() }]);
+    for (before, after, warning) in [
+        ("---\na: b: c\n---\ntext\n", "---\na: b: c\n---\nnew\ntext\n", "line 2"),
+        ("---\n- a\n---\n\ntext\n", "---\n- a\n---\n\nnew\ntext\n", "is a list"),
+    ] {
+        let applied = prepend(before).unwrap();
+        assert_eq!(String::from_utf8(applied.bytes).unwrap(), after);
+        let [said] = &applied.warnings[..] else { panic!("{:?}", applied.warnings) };
+        assert!(said.contains(warning) && said.ends_with("; the text was added below it"), "{said}");
+    }
+    let Err((1, Refused::Place(problem))) = prepend("---\ntitle: T\ntext\n") else { panic!("not refused") };
+    assert_eq!(problem.to_string(), "the frontmatter has no closing `---` line; add one with replace");
+    assert_eq!(edited("---\nprose\n", Edit::Prepend { text: "new".into() }), "new\n\n---\nprose\n", "a rule");
+}
+
+#[test]
+fn a_task_is_found_by_what_an_error_lists() {
+    let long = format!("{} end", "call Ada ".repeat(20));
+    let text = format!("- [ ] t1\n* [x] t1 again\n1. [ ] {long}\n- [ ] [x] odd\n- [ ] same\n- [ ] same\n");
+    let set = |wanted: &str, done| {
+        let applied = apply_edits(text.as_bytes(), &[Edit::SetTask { text: wanted.into(), done }]);
+        applied.map(|applied| String::from_utf8(applied.bytes).unwrap())
+    };
+    for (wanted, before, after) in [
+        ("[ ] t1", "- [ ] t1", "- [x] t1"),
+        ("- [ ] T1", "- [ ] t1", "- [x] t1"),
+        ("[x] odd", "- [ ] [x] odd", "- [x] [x] odd"),
+        ("1. [ ] call Ada call…", "1. [ ] call", "1. [x] call"),
+    ] {
+        assert_eq!(set(wanted, true).unwrap(), text.replacen(before, after, 1), "{wanted}");
+    }
+    assert_eq!(set("* [x] t1 again", false).unwrap(), text.replace("[x] t1 again", "[ ] t1 again"));
+    let Err((_, Refused::Place(problem))) = set("nothing", true) else { panic!("found") };
+    // Each candidate of the error is a text that the next call may give.
+    let offered: Vec<&str> = problem.0.split('"').skip(3).step_by(2).collect();
+    assert_eq!(offered.len(), 6, "{problem}");
+    for candidate in offered.iter().filter(|candidate| !candidate.contains("same")) {
+        set(candidate, true).unwrap_or_else(|error| panic!("{candidate}: {error:?}"));
+    }
+    let Err((_, Refused::Place(problem))) = set("[ ] same", true) else { panic!("ambiguous") };
+    assert!(problem.0.ends_with("; their texts are equal: use replace with the lines around one"), "{problem}");
+}
+
+#[test]
+fn added_tags_leave_the_others_as_written() {
+    let add = |text: &str| edited(text, Edit::AddTags { tags: vec!["#New".into(), "a".into(), "new".into()] });
+    let text = "---\ntags: [\"a\", 'B c', 2024,  \"#d\"] # keep\n---\n";
+    assert_eq!(add(text), text.replace("\"#d\"]", "\"#d\", New]"));
+}

@@ -107,10 +107,23 @@ fn path_matches(headings: &[OutlineHeading], path: &[usize], wanted: &[Wanted]) 
 /// The task with this text, or whose text contains it. Of several, the one that is not in the wanted state yet.
 pub(crate) fn task(text: &str, wanted: &str, done: bool) -> Result<TaskItem, EditProblem> {
     let tasks = parse::tasks(text);
-    let name = normal(wanted);
-    let mut found: Vec<&TaskItem> = tasks.iter().filter(|task| normal(&task.text) == name).collect();
+    let whole = normal(wanted);
+    // As errors list a task, and as it is written in the note.
+    let bare = normal(without_checkbox(wanted));
+    let matching = |is_match: &dyn Fn(&str) -> bool| -> Vec<&TaskItem> {
+        tasks.iter().filter(|task| is_match(&normal(&task.text))).collect()
+    };
+    let mut found = matching(&|text| text == whole);
     if found.is_empty() {
-        found = tasks.iter().filter(|task| normal(&task.text).contains(&name)).collect();
+        found = matching(&|text| text == bare);
+    }
+    if found.is_empty()
+        && let Some(start) = bare.strip_suffix('…')
+    {
+        found = matching(&|text| text.starts_with(start));
+    }
+    if found.is_empty() {
+        found = matching(&|text| text.contains(&bare));
     }
     let named = |task: &&TaskItem| (task.line, format!("[{}] {}", if task.done { "x" } else { " " }, task.text));
     let to_change: Vec<&TaskItem> = found.iter().copied().filter(|task| task.done != done).collect();
@@ -124,13 +137,25 @@ pub(crate) fn task(text: &str, wanted: &str, done: bool) -> Result<TaskItem, Edi
         }
         (several, _) => {
             let candidates = listed(several.iter().map(named), several.len());
-            Err(EditProblem(format!(
-                "{} tasks match {}: {candidates}; give the whole text of one",
-                several.len(),
-                quoted(wanted)
-            )))
+            let are_equal = several.iter().all(|task| normal(&task.text) == normal(&several[0].text));
+            let next = match are_equal {
+                true => "their texts are equal: use replace with the lines around one",
+                false => "give the whole text of one",
+            };
+            Err(EditProblem(format!("{} tasks match {}: {candidates}; {next}", several.len(), quoted(wanted))))
         }
     }
+}
+
+/// A task's text without `- [ ] ` before it.
+fn without_checkbox(text: &str) -> &str {
+    let trimmed = text.trim_start();
+    let number = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
+    let unmarked = trimmed.strip_prefix(['-', '*', '+']).or_else(|| number.strip_prefix(['.', ')']));
+    let from_box = unmarked.unwrap_or(trimmed).trim_start();
+    let mut chars = from_box.chars();
+    let is_box = chars.next() == Some('[') && chars.next().is_some() && chars.next() == Some(']');
+    if is_box { chars.as_str() } else { text }
 }
 
 /// The error for a text that does not occur as often as it should.

@@ -9,7 +9,7 @@ use super::{NoteError, Writing};
 use crate::diff::unified_diff;
 use crate::index::{IndexError, WrittenFile};
 use crate::model::{ContentHash, NoteId, NoteKey, Value, VaultPath};
-use crate::ports::{FileChange, FileContent};
+use crate::ports::{FileChange, FileContent, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey, parse};
 use apply::{Applied, Refused, apply_edits};
@@ -172,7 +172,7 @@ impl Knowledge {
         let whole = session.shown_whole(&path, before) == Some(true);
         let real = self.vault.real_path(&path).map_err(IndexError::from)?;
         let change = FileChange::Replace { path: path.clone(), expected: before, bytes: bytes.clone() };
-        let stats = self.vault.apply_for(&[change], request)?;
+        let stats = self.apply_by(session, (NoteAction::Edit, request), &[change])?;
         let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
         self.indexer.apply_written(&mut writer, vec![WrittenFile::new(path, bytes.clone(), stat)]);
         self.show_own_write(session, &real, before, ContentHash::of(&bytes));

@@ -47,7 +47,7 @@ fn collect(folder: &Path, notes: &mut Vec<PathBuf>) {
 }
 
 fn check_one(bytes: &[u8], random: &mut Random, path: &Path) -> Vec<u8> {
-    let text = same_length_text(bytes).into_owned();
+    let text = parse::same_length_text(bytes).into_owned();
     let headings = parse::outline(&text);
     let one = |random: &mut Random| (!headings.is_empty()).then(|| headings[random.below(headings.len())].clone());
     let new = format!("A new line {}.\nAnd another.", random.below(1000));
@@ -157,7 +157,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 fn texts(bytes: &[u8]) -> Vec<(u8, String)> {
-    parse::outline(&same_length_text(bytes)).into_iter().map(|heading| (heading.level, heading.text)).collect()
+    parse::outline(&parse::same_length_text(bytes)).into_iter().map(|heading| (heading.level, heading.text)).collect()
 }
 
 /// The lines that are not blank.

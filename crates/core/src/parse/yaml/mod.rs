@@ -53,7 +53,7 @@ pub(super) struct YamlEntry {
     pub(super) value_range: Range<usize>,
     /// The quoting of a scalar value.
     pub(super) style: Option<QuoteStyle>,
-    /// The items of its lists; for `tags` and the names of link types also a value that is one scalar.
+    /// The items of its lists; for `tags`, the names of link types and links also a value that is one scalar.
     pub(super) scalars: Vec<ScalarSite>,
 }
 

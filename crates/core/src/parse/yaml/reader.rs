@@ -7,6 +7,7 @@ use saphyr_parser::{Event, Marker, ScalarStyle, Span, Tag};
 
 use super::{Document, Mapping, Numbers, ScalarSite, YamlEntry, YamlError, error};
 use crate::model::{LinkType, Value};
+use crate::parse::frontmatter::may_be_link;
 use crate::parse::scalar::{QuoteStyle, resolve_plain};
 
 /// Deeper than any real frontmatter, and shallow enough for recursion over a [`Value`].
@@ -165,7 +166,7 @@ impl<'y> Reader<'y> {
             ScalarStyle::Literal | ScalarStyle::Folded => QuoteStyle::Block,
         };
         let is_item = self.stack.len() > 1;
-        let is_edited = |key: &str| is_item || key == "tags" || LinkType::from_name(key).is_some();
+        let is_edited = |key: &str| is_item || key == "tags" || LinkType::from_name(key).is_some() || may_be_link(text);
         let below_edited = self.key.as_ref().is_some_and(|(key, _)| is_edited(key));
         let in_lists_only = self.stack.iter().skip(1).all(|frame| matches!(frame, Frame::List { .. }));
         if self.stack.len() == 1 && self.key.is_some() {

@@ -1,0 +1,94 @@
+//! `quipu token --database`: tokens that all servers of a database accept, each for some of its graphs.
+
+use jiff::Timestamp;
+use quipu_store_postgres::{NewToken, PostgresDatabase, TokenError, TokenRecord};
+use serde_json::{Value, json};
+
+use super::database::failed;
+use super::output::{Line, Output};
+use super::token::{Verb, check_name};
+use super::{Failure, Outcome};
+
+pub(super) fn run(
+    database: &PostgresDatabase,
+    verb: Verb,
+    now: Timestamp,
+    output: &mut Output,
+) -> Result<Outcome, Failure> {
+    match verb {
+        Verb::New { name, scope, expires, graphs, json } => {
+            check_name(&name)?;
+            if graphs.is_empty() {
+                let message = "cannot create a token of a database without a graph";
+                return Err(Failure::usage(message).hint("name one with --graph; `quipu graph list` names them"));
+            }
+            let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
+            let new = NewToken { name: &name, scope: scope.name(), graphs: &graphs, created: now, expires };
+            let (text, token) = database.create_token(&new).map_err(|error| refused(&error))?;
+            if json {
+                let mut shown = to_json(&token, now);
+                shown["token"] = json!(text);
+                output.json(&shown)?;
+            } else {
+                output.line(&Line::new().plain(text))?;
+                output.aside(&line(&token, now));
+                output.aside(&Line::new().dim("Save it now: it is not shown again."));
+            }
+        }
+        Verb::List { json } => {
+            let tokens = database.tokens().map_err(|error| failed(&error))?;
+            if json {
+                output.json(&tokens.iter().map(|token| to_json(token, now)).collect::<Vec<_>>())?;
+            } else if tokens.is_empty() {
+                let hint = "there are no tokens; `quipu token new --graph NAME` creates one";
+                output.aside(&Line::new().plain(hint));
+            }
+            for token in tokens.iter().filter(|_| !json) {
+                output.line(&line(token, now))?;
+            }
+        }
+        Verb::Revoke { which, json } => {
+            let revoked = database.revoke_token(&which).map_err(|error| refused(&error))?;
+            if json {
+                output.json(&to_json(&revoked, now))?;
+            } else {
+                output.line(&Line::new().plain("revoked ").bold(revoked.name))?;
+                output.aside(&Line::new().dim("Running servers reject it within two seconds."));
+            }
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn line(token: &TokenRecord, now: Timestamp) -> Line {
+    let TokenRecord { id, name, scope, graphs, created, expires } = token;
+    let line = Line::new().dim(id.clone()).plain("  ").bold(name.clone()).plain(format!(
+        "  {scope} of {}, created {created}",
+        if graphs.is_empty() { "no graph".to_owned() } else { graphs.join(", ") }
+    ));
+    match expires {
+        None => line.plain(", does not expire"),
+        Some(time) if *time <= now => line.yellow(format!(", expired {time}")),
+        Some(time) => line.plain(format!(", expires {time}")),
+    }
+}
+
+fn to_json(token: &TokenRecord, now: Timestamp) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope,
+        "graphs": token.graphs,
+        "created": token.created.to_string(),
+        "expires": token.expires.map(|time| time.to_string()),
+        "expired": token.expires.is_some_and(|time| time <= now),
+    })
+}
+
+fn refused(error: &TokenError) -> Failure {
+    match error {
+        TokenError::Failed(error) => failed(error),
+        TokenError::Random(_) => Failure::failed(error.to_string()),
+        TokenError::Exists(_) | TokenError::NoGraph(_) | TokenError::Unknown(_) => Failure::usage(error.to_string()),
+    }
+}

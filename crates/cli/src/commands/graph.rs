@@ -1,0 +1,202 @@
+//! `quipu graph`: the graphs of a team's database.
+
+use clap::{Args, Subcommand};
+use quipu_store_postgres::{GraphError, GraphLimits, GraphUsage};
+use serde_json::{Value, json};
+
+use super::database::{DatabaseOption, failed};
+use super::output::{Line, Output, counted};
+use super::{Failure, Outcome};
+
+/// Create, list, rename, limit and delete the graphs of a team's database.
+///
+/// A graph has its own notes, memory and tokens.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  quipu graph create team --max-notes 50000 --max-bytes 2GB
+  quipu graph list
+  quipu graph rename team platform
+  quipu graph limit team --max-notes none
+  quipu graph delete platform --yes
+
+JSON fields of list:
+  [{name, created, notes, bytes, max_notes, max_bytes}]"
+)]
+pub(crate) struct GraphCommand {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    database: DatabaseOption,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Create an empty graph.
+    Create {
+        /// Its name: letters a-z, digits, - and _.
+        name: String,
+        #[command(flatten)]
+        limits: LimitOptions,
+    },
+    /// List graphs with their sizes and limits.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a graph another name.
+    Rename {
+        /// Its name.
+        name: String,
+        /// Its new name.
+        new_name: String,
+    },
+    /// Set the limits of a graph; a limit that is not named stays.
+    Limit {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        limits: LimitOptions,
+    },
+    /// Delete a graph with its notes, their history and its memory, for good.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Delete it, as asked.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct LimitOptions {
+    /// Refuse new notes beyond this number, or none.
+    #[arg(long, value_name = "NUMBER", value_parser = limit)]
+    max_notes: Option<Limit>,
+    /// Refuse to grow beyond this size of all notes: bytes, or with KB, MB or GB, or none.
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    max_bytes: Option<Limit>,
+}
+
+/// A limit, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limit(Option<i64>);
+
+fn limit(text: &str) -> Result<Limit, String> {
+    if text == "none" {
+        return Ok(Limit(None));
+    }
+    let units = [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
+    let parsed = units.into_iter().find_map(|(unit, factor)| {
+        let number: i64 = text.strip_suffix(unit)?.parse().ok().filter(|number| *number >= 0)?;
+        number.checked_mul(factor)
+    });
+    parsed.map(|number| Limit(Some(number))).ok_or_else(|| "write it as 5000, 200MB, 2GB or none".to_owned())
+}
+
+impl LimitOptions {
+    fn over(&self, current: GraphLimits) -> GraphLimits {
+        GraphLimits {
+            max_notes: self.max_notes.map_or(current.max_notes, |limit| limit.0),
+            max_bytes: self.max_bytes.map_or(current.max_bytes, |limit| limit.0),
+        }
+    }
+}
+
+impl GraphCommand {
+    pub(super) fn run(self, output: &mut Output) -> Result<Outcome, Failure> {
+        let database = self.database.open()?;
+        let usage = || database.graph_usage().map_err(|error| failed(&error));
+        let find = |name: &str| {
+            let found = usage()?.into_iter().find(|usage| usage.graph.name == name);
+            found.ok_or_else(|| refused(&GraphError::Unknown(name.to_owned())))
+        };
+        match self.verb {
+            Verb::Create { name, limits } => {
+                database.create_graph(&name).map_err(|error| refused(&error))?;
+                let limits = limits.over(GraphLimits::default());
+                if limits != GraphLimits::default() {
+                    database.limit_graph(&name, limits).map_err(|error| refused(&error))?;
+                }
+                output.line(&Line::new().plain("created ").bold(name))?;
+            }
+            Verb::List { json } => list(&usage()?, json, output)?,
+            Verb::Rename { name, new_name } => {
+                database.rename_graph(&name, &new_name).map_err(|error| refused(&error))?;
+                output.line(&Line::new().plain(format!("renamed {name} to ")).bold(new_name))?;
+            }
+            Verb::Limit { name, limits } => {
+                let limits = limits.over(find(&name)?.limits);
+                database.limit_graph(&name, limits).map_err(|error| refused(&error))?;
+                list(&[find(&name)?], false, output)?;
+            }
+            Verb::Delete { name, yes } => {
+                let held = counted(find(&name)?.notes, "note", "notes");
+                if !yes {
+                    let message =
+                        format!("cannot delete {name} without --yes: it has {held}, their history and memory");
+                    return Err(
+                        Failure::usage(message).hint("a deleted graph comes back only from a backup of the database")
+                    );
+                }
+                database.delete_graph(&name).map_err(|error| refused(&error))?;
+                output.line(&Line::new().plain("deleted ").bold(name).plain(format!(" with {held}")))?;
+            }
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+fn list(graphs: &[GraphUsage], json: bool, output: &mut Output) -> Result<(), Failure> {
+    if json {
+        return output.json(&graphs.iter().map(to_json).collect::<Vec<_>>());
+    }
+    if graphs.is_empty() {
+        output.aside(&Line::new().plain("there are no graphs; `quipu graph create NAME` creates one"));
+    }
+    for usage in graphs {
+        let of = |limit: Option<i64>| limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+        let notes = format!("{}{} notes", usage.notes, of(usage.limits.max_notes));
+        let bytes = format!("{}{} bytes", usage.bytes, of(usage.limits.max_bytes));
+        output.line(&Line::new().bold(usage.graph.name.clone()).plain(format!("  {notes}, {bytes}")))?;
+    }
+    Ok(())
+}
+
+fn to_json(usage: &GraphUsage) -> Value {
+    json!({
+        "name": usage.graph.name,
+        "created": usage.created.to_string(),
+        "notes": usage.notes,
+        "bytes": usage.bytes,
+        "max_notes": usage.limits.max_notes,
+        "max_bytes": usage.limits.max_bytes,
+    })
+}
+
+fn refused(error: &GraphError) -> Failure {
+    match error {
+        GraphError::Failed(error) => failed(error),
+        GraphError::Exists(_) | GraphError::Name(_) | GraphError::Unknown(_) => Failure::usage(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_numbers_with_a_unit_or_none() {
+        let parsed = |text| limit(text).map(|limit| limit.0);
+        assert_eq!(parsed("5000"), Ok(Some(5000)));
+        assert_eq!(parsed("2GB"), Ok(Some(2_000_000_000)));
+        assert_eq!(parsed("none"), Ok(None));
+        for wrong in ["", "-1", "2 GB", "1.5MB", "GB", "99999999999GB", "１"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `quipu revert`: an earlier version of a note again, or a whole change undone.
+
+use clap::Args;
+use quipu_tools::Toolset;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::ask_tool::ask;
+use super::open_vault::VaultLocation;
+use super::output::{Line, Output};
+use super::{Failure, Outcome, Shared};
+use crate::compose::OpenMode;
+
+/// Go back to an earlier version of a note, or undo a whole change of notes.
+///
+/// The text that is replaced is kept as a version. A deleted note is restored at its last path. With --change, undoes all
+/// files of one call, such as the move of a folder with its links, or none if one of them has changed since.
+#[derive(Debug, Args, Serialize, Deserialize)]
+#[command(after_help = "\
+Examples:
+  quipu revert station/power.md 0123456789abcdef   a version that `quipu history` lists
+  quipu revert --change n12                        a whole change, as `quipu history` lists it
+
+JSON is the answer of the tool revert_node: {id, version, diff}; with --change of undo_change: {change, undone, steps, undone_by}.")]
+pub(crate) struct Revert {
+    /// Path of the note from the vault's root, in any case.
+    #[arg(required_unless_present = "change", requires = "version")]
+    note: Option<String>,
+    /// Version to go back to.
+    version: Option<String>,
+    /// Undo this change of notes instead.
+    #[arg(long, value_name = "CHANGE", conflicts_with_all = ["note", "version"])]
+    change: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Revert {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+        let registry = ready.open.registry(Some(&[Toolset::Work, Toolset::Upkeep]));
+        if let Some(change) = &self.change {
+            if !change.starts_with('n') {
+                return Err(Failure::usage(format!("{change} is no change of notes, such as n12"))
+                    .hint("`quipu undo` undoes changes of memory"));
+            }
+            let answer = ask(&registry, ("undo_change", "undo the change"), json!({ "change": change }), output)?;
+            if self.json {
+                output.json(&answer)?;
+                return Ok(Outcome::Fine);
+            }
+            let by = answer["undone_by"].as_str().unwrap_or_default();
+            output.line(&Line::new().plain(format!("change {change} is undone by change {by}")))?;
+            for step in answer["steps"].as_array().into_iter().flatten() {
+                output.line(&Line::new().plain(format!("    {}", step.as_str().unwrap_or_default())))?;
+            }
+            return Ok(Outcome::Fine);
+        }
+        let arguments = json!({ "id": self.note, "version": self.version });
+        let answer = ask(&registry, ("revert_node", "revert the note"), arguments, output)?;
+        if self.json {
+            output.json(&answer)?;
+            return Ok(Outcome::Fine);
+        }
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        output.line(&Line::new().bold(text("id")).plain(format!(" has version {} again", text("version"))))?;
+        text("diff").lines().try_for_each(|line| output.line(&Line::new().plain(line.to_owned())))?;
+        Ok(Outcome::Fine)
+    }
+}

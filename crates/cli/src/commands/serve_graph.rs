@@ -1,0 +1,158 @@
+//! `quipu serve --database`: serves the graphs of a PostgreSQL database, beside any number of other servers.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_core::Knowledge;
+use quipu_core::index::{FileBatch, IndexError};
+use quipu_core::memory::Memory;
+use quipu_server::engine::{Engine, FirstPass};
+use quipu_server::http::{self, Content, GraphSource, HttpSettings, Served};
+use quipu_server::served_vault::ServedVault;
+use quipu_server::service::VaultService;
+use quipu_server::team::{TeamGraph, TeamOptions};
+use quipu_tools::Registry;
+use serde_json::Value;
+
+use super::{Failure, Outcome};
+use crate::compose::{ComposeError, Database, DatabaseError, OpenGraph};
+use crate::config::Config;
+
+/// Graphs that an error names.
+const NAMED: usize = 10;
+
+/// Serves graphs until the process is asked to stop: the one that was named, or all.
+pub(super) fn serve(
+    url: &str,
+    graph: Option<&str>,
+    config: Config,
+    options: TeamOptions,
+    settings: &HttpSettings,
+) -> Result<Outcome, Failure> {
+    let database = Database::connect(url)?;
+    let only = choose(&database, graph)?;
+    let tokens = Arc::new(database.tokens());
+    let graphs = Arc::new(TeamGraphs { database, config, options, only, is_limited: graph.is_some() });
+    let served = Served { content: Content::Graphs(graphs), tokens };
+    http::serve(served, settings, |_| {})?;
+    Ok(Outcome::Fine)
+}
+
+/// The graphs of a database.
+struct TeamGraphs {
+    database: Database,
+    config: Config,
+    options: TeamOptions,
+    /// The graph of clients that name none.
+    only: Option<String>,
+    /// Whether no other graph is served.
+    is_limited: bool,
+}
+
+impl GraphSource for TeamGraphs {
+    fn open(&self, name: &str) -> anyhow::Result<Option<Arc<dyn VaultService>>> {
+        if self.is_limited && self.only.as_deref() != Some(name) {
+            return Ok(None);
+        }
+        let Some(open) = self.database.open(name, &self.config).map_err(failure)? else { return Ok(None) };
+        let open = Arc::new(open);
+        let feed = open.vault.clone();
+        Ok(Some(Arc::new(TeamGraph::open(open, feed, self.options.clone())?)))
+    }
+
+    fn default_graph(&self) -> Option<&str> {
+        self.only.as_deref()
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, &'static str, i64)> {
+        Vec::new()
+    }
+}
+
+/// The graph that was named, or the only one; `None` if there are several.
+fn choose(database: &Database, graph: Option<&str>) -> Result<Option<String>, Failure> {
+    let graphs = database.graphs()?;
+    match (graph, &graphs[..]) {
+        (Some(name), _) if graphs.iter().any(|graph| graph == name) => Ok(Some(name.to_owned())),
+        (Some(name), _) => Err(unknown(name, &graphs)),
+        (None, []) => Err(Failure::failed("cannot serve the database: it has no graph")
+            .hint("create one with `quipu graph create NAME`")),
+        (None, [only]) => Ok(Some(only.clone())),
+        (None, _) => Ok(None),
+    }
+}
+
+fn unknown(name: &str, graphs: &[String]) -> Failure {
+    let message = match graphs {
+        [] => format!("cannot serve the graph {name:?}: the database has no graph"),
+        graphs => format!("cannot serve the graph {name:?}: there is none; the database has {}", listed(graphs)),
+    };
+    Failure::usage(message).hint("create it with `quipu graph create NAME`, or choose another with --graph NAME")
+}
+
+fn listed(graphs: &[String]) -> String {
+    let named = graphs.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if graphs.len() > NAMED { format!("{named} and {} more", graphs.len() - NAMED) } else { named }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+fn failure(error: ComposeError) -> Failure {
+    match error {
+        ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
+        ComposeError::Vault(error) => Failure::failed(error.to_string()),
+        ComposeError::Other(error) => error.into(),
+    }
+}
+
+impl ServedVault for OpenGraph {
+    fn root(&self) -> Option<&Path> {
+        None
+    }
+
+    fn knowledge(&self) -> &Arc<Knowledge> {
+        &self.knowledge
+    }
+
+    fn memory(&self) -> Result<&Arc<Memory>, String> {
+        Ok(&self.memory)
+    }
+
+    fn registry(&self) -> Registry {
+        self.registry()
+    }
+
+    /// The follower of the change feed reads the notes.
+    fn read(&self, _: FirstPass) -> Result<(), IndexError> {
+        Ok(())
+    }
+
+    fn is_index_taken(&self) -> bool {
+        false
+    }
+
+    /// Expected: every server has its own.
+    fn why_not_kept(&self) -> Option<String> {
+        None
+    }
+
+    fn watch(&self, _: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String> {
+        Err("notes in a database have no files to watch".to_owned())
+    }
+
+    fn prune_trash(&self, before_ns: i64) -> io::Result<usize> {
+        self.vault.prune(before_ns)
+    }
+
+    fn save(&self) {}
+
+    /// Not called: there is no socket at which another process could ask.
+    fn run_command(self: Arc<Self>, _: &Engine, _: Value) -> Value {
+        Value::Null
+    }
+}

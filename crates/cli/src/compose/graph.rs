@@ -1,0 +1,135 @@
+//! A graph of a PostgreSQL database: notes and memory are rows, the index is in the memory of this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use jiff::Timestamp;
+use quipu_core::memory::{Memory, MemoryParts};
+use quipu_core::ports::{NoSources, SystemClock};
+use quipu_core::search::Meaning;
+use quipu_core::{Knowledge, Parts};
+use quipu_server::tokens::{Denied, Grant, Scope, TokenSource};
+use quipu_store_embedded::EmbeddedStore;
+use quipu_store_postgres::{
+    ConnectError, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
+};
+use quipu_tools::{Registry, RegistryOptions};
+
+use super::{ComposeError, open_embedder};
+use crate::config::Config;
+
+/// How long a call waits for the first index: a server that has just started answers with what it has read so far.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The database of a team.
+pub(crate) struct Database(Arc<PostgresDatabase>);
+
+/// Why a database cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DatabaseError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("cannot read the database: {0}")]
+    Read(#[from] quipu_store_postgres::DatabaseError),
+    #[error("cannot use the database: {0}")]
+    Schema(#[from] SchemaError),
+}
+
+impl Database {
+    /// Connects, and checks that this program can use the schema.
+    pub(crate) fn connect(url: &str) -> Result<Self, DatabaseError> {
+        let database = PostgresDatabase::connect(url)?;
+        database.schema()?.check()?;
+        Ok(Self(Arc::new(database)))
+    }
+
+    /// The names of all graphs.
+    pub(crate) fn graphs(&self) -> Result<Vec<String>, DatabaseError> {
+        Ok(self.0.graphs()?.into_iter().map(|graph| graph.name).collect())
+    }
+
+    /// The tokens that servers of this database accept.
+    pub(crate) fn tokens(&self) -> DatabaseTokens {
+        DatabaseTokens { database: self.0.clone(), tokens: PostgresTokens::new(self.0.clone()) }
+    }
+
+    /// Opens a graph without reading it; `None` if there is none of this name.
+    pub(crate) fn open(&self, name: &str, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
+        let graph = self.0.graph(name).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
+        let Some(graph) = graph else { return Ok(None) };
+        let vault = Arc::new(PostgresVault::new(self.0.clone(), &graph));
+        let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
+        // The settings come from the environment alone, so the provider is the user's choice.
+        let embedder = open_embedder(config.embedding.provider())?;
+        let mut knowledge = Knowledge::new(Parts {
+            vault: vault.clone(),
+            store: store.clone(),
+            clock: Arc::new(SystemClock),
+            sources: Arc::new(NoSources),
+            title_rule: config.title_from.clone(),
+            stale_after: config.stale_after,
+        })
+        .among_servers();
+        if let Some(embedder) = &embedder {
+            knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store).alone(config.by_meaning_alone));
+        }
+        let memory = Arc::new(Memory::new(MemoryParts {
+            store: Arc::new(PostgresMemory::new(self.0.clone(), &graph)),
+            embedder,
+            clock: Arc::new(SystemClock),
+            types: config.memory_types.clone(),
+            rule: config.duplicates,
+        }));
+        let knowledge = Arc::new(knowledge.with_memory(memory.clone()));
+        Ok(Some(OpenGraph { knowledge, memory, vault }))
+    }
+}
+
+/// The tokens in a database, each for some of its graphs. A revoked one is rejected within two seconds.
+pub(crate) struct DatabaseTokens {
+    database: Arc<PostgresDatabase>,
+    tokens: PostgresTokens,
+}
+
+impl TokenSource for DatabaseTokens {
+    fn ensure_some(&self) -> anyhow::Result<()> {
+        let hint = "the database has none; create one with `quipu token new --name NAME --graph GRAPH`";
+        ensure!(!self.database.tokens()?.is_empty(), hint);
+        Ok(())
+    }
+
+    fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied> {
+        let found = self.tokens.find(presented).map_err(|error| {
+            tracing::warn!("cannot check a token: {error}");
+            Denied::Unreachable
+        })?;
+        let token = found.ok_or(Denied::Unknown)?;
+        if token.expires.is_some_and(|expires| expires <= now) {
+            return Err(Denied::Expired);
+        }
+        let scope = Scope::from_name(&token.scope).ok_or(Denied::Changed)?;
+        let (id, name, graphs) = (token.id.clone(), token.name.clone(), Some(token.graphs.clone()));
+        Ok(Grant { id, name, scope, graphs })
+    }
+
+    fn may_wait(&self) -> bool {
+        true
+    }
+}
+
+/// An open graph.
+pub(crate) struct OpenGraph {
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) memory: Arc<Memory>,
+    /// The notes, and their change feed.
+    pub(crate) vault: Arc<PostgresVault>,
+}
+
+impl OpenGraph {
+    /// Every tool over this graph.
+    pub(crate) fn registry(&self) -> Registry {
+        let options = RegistryOptions::default();
+        Registry::with_memory(self.knowledge.clone(), self.memory.clone(), options).with_patience(PATIENCE)
+    }
+}

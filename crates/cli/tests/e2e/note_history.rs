@@ -1,0 +1,178 @@
+//! Who changed which note, over the real wire: two agents, a person with an editor, and the command line.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::upkeep::{SECRETS, files_with};
+
+fn append(client: &mut Client, id: &str, text: &str) {
+    client.answer("edit_node", json!({ "id": id, "edits": [{ "op": "append", "text": text }] }));
+}
+
+fn versions(client: &mut Client, id: &str) -> Vec<Value> {
+    client.answer("node_history", json!({ "id": id }))["versions"].as_array().unwrap().clone()
+}
+
+fn listed(versions: &[Value]) -> Vec<String> {
+    let text = |version: &Value, name: &str| version[name].as_str().unwrap().to_owned();
+    versions.iter().map(|it| format!("{} {}", text(it, "by"), text(it, "action"))).collect()
+}
+
+/// A second client of the same server's vault, with a name of its own: its calls pass through the socket.
+fn joined(client: &Client, name: &str) -> Client {
+    let mut other = client.start_join(&[]);
+    let client_info = json!({ "name": name, "version": "1" });
+    other.request(
+        "initialize",
+        json!({ "protocolVersion": crate::client::LEGACY, "capabilities": {}, "clientInfo": client_info }),
+    );
+    other.notify("notifications/initialized", json!({}));
+    other
+}
+
+#[test]
+fn the_history_names_each_client_and_survives_a_kill() {
+    let mut client = Client::open("//- Plan.md\none\n//- other.md\n[[plan]]\n");
+    let mut second = joined(&client, "second agent");
+    append(&mut client, "plan.md", "two");
+    append(&mut second, "plan.md", "three");
+    client.answer("move_node", json!({ "id": "plan.md", "to": "archive/" }));
+    let all = versions(&mut second, "archive/plan.md");
+    assert_eq!(listed(&all), ["raw move", "second agent edit", "raw edit", "outside edit"]);
+    client.signal("KILL");
+    client.wait();
+    assert_eq!(versions(&mut second, "archive/plan.md"), all, "the next owner reads the same history");
+    let changes = second.answer("recent_changes", json!({}));
+    let by: Vec<&Value> = changes["changes"].as_array().unwrap().iter().map(|change| &change["by"]).collect();
+    assert_eq!(by, ["raw", "second agent", "raw"]);
+    // What the other agent did is undone by its version.
+    let reverted = second.answer("revert_node", json!({ "id": "archive/plan.md", "version": all[2]["version"] }));
+    assert_eq!(reverted["diff"], "@@ -2,2 +2 @@\n two\n-three\n");
+    assert_eq!(second.read("archive/Plan.md"), "one\ntwo\n");
+    // The note was moved since: its change is not undone as a whole.
+    let (code, message) = second.error("undo_change", json!({ "change": changes["changes"][1]["change"] }));
+    assert_eq!((code.as_str(), message.contains("has changed since")), ("InvalidArguments", true), "{message}");
+}
+
+#[test]
+fn a_person_s_edits_are_listed_as_by_outside() {
+    let mut client = Client::open("//- a.md\none\n//- b.md\n[[a]]\n");
+    append(&mut client, "a.md", "two");
+    client.write("a.md", "typed by hand\n");
+    client.write("new.md", "new\n");
+    let start = std::time::Instant::now();
+    loop {
+        let changes = client.answer("recent_changes", json!({ "by": "outside" }));
+        let ids: Vec<String> = changes["changes"].as_array().unwrap().iter().map(|it| it["id"].to_string()).collect();
+        if ids.concat().contains("a.md") && changes.to_string().contains("new.md") {
+            break;
+        }
+        assert!(start.elapsed() < crate::client::PATIENCE, "{changes}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let all = versions(&mut client, "a.md");
+    assert_eq!(listed(&all), ["outside edit", "raw edit", "outside edit"]);
+    assert_eq!((&all[1]["kept"], &all[2]["kept"]), (&json!(false), &Value::Null), "{all:?}");
+}
+
+#[test]
+fn the_command_line_lists_compares_and_reverts() {
+    let mut client = Client::open("//- a.md\none\n//- old/b.md\n[[a]]\n");
+    append(&mut client, "a.md", "two");
+    let history = client.run_command(&["history", "a.md"]);
+    assert!(history.contains("edit") && history.contains("raw") && history.contains("outside"), "{history}");
+    assert_eq!(client.run_command(&["diff", "a.md"]), "@@ -1 +1,2 @@\n one\n+two\n");
+    let json: Value = serde_json::from_str(&client.run_command(&["history", "a.md", "--json"])).unwrap();
+    let version = json["versions"][1]["version"].as_str().unwrap();
+    client.run_command(&["revert", "a.md", version]);
+    assert_eq!(client.read("a.md"), "one\n");
+    client.answer("move_node", json!({ "id": "a.md", "to": "old/c.md" }));
+    let json: Value = serde_json::from_str(&client.run_command(&["history", "old/c.md", "--json"])).unwrap();
+    let change = json["versions"][0]["change"].as_str().unwrap();
+    let undone = client.run_command(&["revert", "--change", change]);
+    assert!(undone.contains("is undone by change"), "{undone}");
+    assert_eq!((client.read("a.md").as_str(), client.read("old/b.md").as_str()), ("one\n", "[[a]]\n"));
+    let wrong = client.command(&["revert", "a.md", "0123456789abcdef"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
+}
+
+#[test]
+fn a_damaged_history_blocks_nothing_and_is_reported() {
+    let mut client = Client::open("//- a.md\none\n");
+    append(&mut client, "a.md", "two");
+    append(&mut client, "a.md", "three");
+    client.close();
+    let history = client.read(".quipu/history.jsonl");
+    let (first, rest) = history.split_once('\n').unwrap();
+    client.write(".quipu/history.jsonl", format!("{first}\nnot a line\n{}", &rest[..rest.len() / 2]));
+    let mut next = client.join(&[]);
+    let answer = next.answer("recent_changes", json!({ "by": "raw" }));
+    assert_eq!(answer["changes"].as_array().unwrap().len(), 1, "{answer}");
+    append(&mut next, "a.md", "four");
+    assert_eq!(next.read("a.md"), "one\ntwo\nthree\nfour\n");
+    let answer = next.answer("recent_changes", json!({ "by": "raw" }));
+    assert_eq!(answer["changes"].as_array().unwrap().len(), 2, "{answer}");
+    let doctor = next.run_command(&["doctor"]);
+    assert!(doctor.contains("history.jsonl"), "{doctor}");
+}
+
+/// A note that was edited, renamed with its links, moved outside and edited again; another one has its first name.
+#[test]
+fn redaction_follows_a_note_through_all_its_names_and_touches_no_other() {
+    let shared = "A line that both notes have.\n".repeat(20);
+    let fixture = format!("//- First.md\n{shared}zyxomorph\n//- linking.md\n[[first]]\n//- twin.md\n{shared}plain\n");
+    let mut client = Client::open(&fixture);
+    append(&mut client, "first.md", "quandrifex");
+    append(&mut client, "twin.md", "more");
+    client.answer("update_node", json!({ "id": "first.md", "title": "Blorptangle", "update_links": true }));
+    client.answer("move_node", json!({ "id": "blorptangle.md", "to": "deep/second.md" }));
+    client.answer("move_node", json!({ "id": "twin.md", "to": "first.md" }));
+    append(&mut client, "deep/second.md", "wimblesnark [up](../linking.md)");
+    let moved = client.answer("redact", json!({ "kind": "note", "id": "deep/second.md", "reason": "a leak" }));
+    assert_eq!(moved["redacted"], true);
+    // The note that links to it had its old title in a link.
+    client.answer("redact", json!({ "kind": "note", "id": "linking.md", "reason": "its links" }));
+    assert_eq!(files_with(client.root(), &SECRETS), [""; 0].map(PathBuf::from));
+    // The other note has every version.
+    let all = versions(&mut client, "first.md");
+    assert_eq!(listed(&all), ["raw move", "raw edit", "outside edit"]);
+    let diff = client.answer("diff_node", json!({ "id": "first.md", "from": all[2]["version"] }));
+    assert!(diff["diff"].as_str().unwrap().contains("+more"), "{diff}");
+}
+
+/// Kills the server at moments spread over a redaction. The next start finishes it.
+#[test]
+fn a_redaction_that_is_killed_is_finished_at_the_next_start() {
+    for moment in [0, 5, 15, 40, 80, 150] {
+        let notes = "//- keep.md\nA plain note.\n//- secret.md\nzyxomorph rain\n";
+        let mut client = Client::open(notes);
+        append(&mut client, "secret.md", "blorptangle");
+        let text = "the key is quandrifex";
+        client.answer("create_entity", json!({ "name": "Ada", "entity_type": "Author", "observations": [text] }));
+        client.send(
+            "tools/call",
+            json!({ "name": "redact", "arguments": { "kind": "observation", "id": 1, "reason": "a key" } }),
+        );
+        client.send(
+            "tools/call",
+            json!({ "name": "redact", "arguments": { "kind": "note", "id": "secret.md", "reason": "a leak" } }),
+        );
+        std::thread::sleep(std::time::Duration::from_millis(moment));
+        client.signal("KILL");
+        client.wait();
+        let mut next = client.join(&[]);
+        // Either it was not begun, or it is finished by the time the vault is served.
+        let is_there = next.answer("nodes_exist", json!({ "ids": ["secret.md"] }))["secret.md"] == true;
+        let entity = next.answer("get_entity", json!({ "entity_id": 1 }));
+        let words: Vec<&str> = match (is_there, entity.to_string().contains("quandrifex")) {
+            (true, true) => vec![],
+            (true, false) => vec!["quandrifex"],
+            (false, true) => vec!["zyxomorph", "blorptangle"],
+            (false, false) => SECRETS.to_vec(),
+        };
+        next.run_command(&["index"]);
+        assert_eq!(files_with(next.root(), &words), [""; 0].map(PathBuf::from), "after {moment} ms");
+    }
+}

@@ -1,0 +1,126 @@
+//! Servers and database connections that end during writes: every acknowledged write is there once.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use quipu_testkit::generate::Random;
+use quipu_testkit::postgres;
+use serde_json::json;
+
+use super::{CHANGED, TeamServer, call_at, create_graph, request_key, wait_for};
+use crate::http::Post;
+
+const CLIENTS: usize = 4;
+
+/// What a client is told that may repeat its call later.
+const WAIT: [&str; 2] = ["still being indexed", "the database has been unreachable since"];
+
+/// Appends lines to a note until told to stop. A call whose connection is lost is repeated on another server with its key.
+/// Returns the lines that were acknowledged.
+fn append(client: usize, servers: &[Mutex<TeamServer>], is_over: &AtomicBool) -> Vec<String> {
+    let (mut random, mut written) = (Random(client as u64 + 1), Vec::new());
+    while !is_over.load(Ordering::Relaxed) {
+        let line = format!("client{client}-{}", written.len());
+        let edits = json!([{ "op": "append", "text": line }]);
+        let key = request_key(&mut random);
+        loop {
+            let address = servers[random.below(servers.len())].lock().unwrap().address;
+            let arguments = json!({ "id": format!("log{client}.md"), "edits": edits });
+            match call_at(address, "edit_node", arguments, Some(&key)) {
+                Ok(result) if result["isError"] == json!(false) => break,
+                Ok(result) if result.to_string().contains(CHANGED) => {}
+                // A server that has just started, or has waited long enough for the database, says so. A change that was
+                // stored all the same is recognised by its key.
+                Ok(result) if WAIT.iter().any(|wait| result.to_string().contains(wait)) => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                Ok(result) => panic!("{result}"),
+                Err(_) => thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        written.push(line);
+    }
+    written
+}
+
+/// Runs the clients while `disturb` runs, then compares the notes with what was acknowledged.
+fn append_during(url: &str, servers: &[Mutex<TeamServer>], disturb: impl FnOnce()) {
+    for client in 0..CLIENTS {
+        let id = format!("log{client}.md");
+        servers[0].lock().unwrap().call("create_node", json!({ "id": id, "content": "start" }));
+    }
+    let is_over = AtomicBool::new(false);
+    let append = &|client| append(client, servers, &is_over);
+    let written: Vec<Vec<String>> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || append(client))).collect();
+        disturb();
+        is_over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    let server = TeamServer::start(url);
+    for (client, written) in written.iter().enumerate() {
+        assert!(!written.is_empty(), "client {client} wrote nothing");
+        let node = server.call("get_node", json!({ "id": format!("log{client}.md") }));
+        let lines: Vec<&str> =
+            node["content"].as_str().unwrap().lines().skip(1).filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines, *written, "every line once, in order");
+    }
+}
+
+#[test]
+fn killed_servers_lose_and_repeat_no_write() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let servers: Vec<Mutex<TeamServer>> = (0..2).map(|_| Mutex::new(TeamServer::start(&url))).collect();
+    append_during(&url, &servers, || {
+        for round in 0..6 {
+            thread::sleep(Duration::from_millis(400));
+            let server = &servers[round % servers.len()];
+            server.lock().unwrap().kill();
+            let next = TeamServer::start(&url);
+            *server.lock().unwrap() = next;
+        }
+    });
+}
+
+#[test]
+fn lost_connections_to_the_database_lose_and_repeat_no_write() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let servers: Vec<Mutex<TeamServer>> = (0..2).map(|_| Mutex::new(TeamServer::start(&url))).collect();
+    append_during(&url, &servers, || {
+        for _ in 0..8 {
+            thread::sleep(Duration::from_millis(300));
+            let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+            postgres::sql(&url, kill);
+        }
+    });
+}
+
+/// While the database is away, what the index knows is answered with a warning; writes wait for it.
+#[test]
+fn stopped_database_loses_no_write_and_answers_say_so() {
+    let Some(mut cluster) = postgres::Cluster::of_test() else { return };
+    let url = cluster.database();
+    create_graph(&url);
+    let servers: Vec<Mutex<TeamServer>> = (0..2).map(|_| Mutex::new(TeamServer::start(&url))).collect();
+    append_during(&url, &servers, || {
+        thread::sleep(Duration::from_millis(500));
+        cluster.stop();
+        let server = servers[0].lock().unwrap().address;
+        wait_for("the server says that the database is away", || {
+            Post::get("/readyz").send(server).is_ok_and(|answer| answer.status == 503)
+        });
+        let result = call_at(server, "list_nodes", json!({}), None).unwrap();
+        assert_eq!(result["structuredContent"]["total"], json!(CLIENTS), "{result}");
+        assert!(result["_meta"]["quipu/warnings"].to_string().contains("database has been unreachable"), "{result}");
+        cluster.start_again();
+        for server in &servers {
+            server.lock().unwrap().await_ready();
+        }
+        thread::sleep(Duration::from_millis(500));
+    });
+}

@@ -1,0 +1,104 @@
+//! What one server acknowledged, the next call on any server sees.
+
+use std::collections::BTreeMap;
+
+use quipu_testkit::generate::Random;
+use quipu_testkit::postgres;
+use serde_json::{Value, json};
+
+use super::{TeamServer, create_graph};
+
+/// Calls of the random test; more by hand.
+const STEPS: usize = 400;
+
+/// What clients were told: the text of each note, and the observations of each entity.
+#[derive(Default)]
+struct Acknowledged {
+    notes: BTreeMap<String, String>,
+    entities: BTreeMap<i64, Vec<String>>,
+}
+
+/// Random writes on random servers, each followed by reads on another: none is older than what was acknowledged.
+#[test]
+fn no_answer_is_older_than_what_any_server_acknowledged() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let servers: Vec<TeamServer> = (0..3).map(|_| TeamServer::start(&url)).collect();
+    let steps = std::env::var("QUIPU_TEST_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(STEPS);
+    let (mut random, mut known) = (Random(7), Acknowledged::default());
+    for step in 0..steps {
+        let at = random.below(servers.len());
+        write(&servers[at], &mut random, &mut known, step);
+        let other = &servers[(at + 1 + random.below(servers.len() - 1)) % servers.len()];
+        check(other, &mut random, &known);
+    }
+    for server in &servers {
+        assert_eq!(ids(server), known.notes.keys().cloned().collect::<Vec<_>>());
+    }
+}
+
+fn write(server: &TeamServer, random: &mut Random, known: &mut Acknowledged, step: usize) {
+    let some_note = known.notes.keys().nth(random.below(known.notes.len().max(1))).cloned();
+    let some_entity = known.entities.keys().nth(random.below(known.entities.len().max(1))).copied();
+    match (random.below(6), some_note, some_entity) {
+        (0 | 1, Some(id), _) => {
+            let line = format!("line{step}");
+            let edits = json!([{ "op": "append", "text": line }]);
+            server.change("edit_node", json!({ "id": id, "edits": edits }));
+            known.notes.entry(id).and_modify(|text| *text = format!("{text}\n{line}"));
+        }
+        (2, Some(id), _) if known.notes.len() > 3 => {
+            server.change("delete_node", json!({ "id": id }));
+            known.notes.remove(&id);
+        }
+        (3, _, Some(entity)) => {
+            let text = format!("observation{step}");
+            server.call("create_observation", json!({ "entity_id": entity, "text_content": text }));
+            known.entities.entry(entity).or_default().push(text);
+        }
+        (4, ..) => {
+            let name = format!("Thing number{step} {}", random.below(1_000_000));
+            let arguments = json!({ "name": name, "entity_type": "Concept", "force": true });
+            let made = server.call("create_entity", arguments);
+            known.entities.insert(made["entity_id"].as_i64().unwrap(), Vec::new());
+        }
+        _ => {
+            let (id, text) = (format!("folder{}/note{step}.md", step % 5), format!("word{step}"));
+            server.call("create_node", json!({ "id": id, "content": text }));
+            known.notes.insert(id, text);
+        }
+    }
+}
+
+fn check(server: &TeamServer, random: &mut Random, known: &Acknowledged) {
+    if let Some((id, text)) = known.notes.iter().nth(random.below(known.notes.len().max(1))) {
+        let node = server.call("get_node", json!({ "id": id }));
+        assert_eq!(node["content"].as_str().unwrap().trim(), text, "{id}");
+        // Found by its words too, which only the index of the server knows.
+        let word = text.lines().last().unwrap();
+        let found = server.call("search_docs", json!({ "query": word }));
+        assert!(found["results"].to_string().contains(id.as_str()), "{word} of {id}: {found}");
+    }
+    assert_eq!(ids(server), known.notes.keys().cloned().collect::<Vec<_>>());
+    if let Some((entity, texts)) = known.entities.iter().nth(random.below(known.entities.len().max(1))) {
+        let found = server.call("get_entity", json!({ "entity_id": entity }));
+        let observations = found["observations"].as_array().unwrap().iter();
+        let mut found: Vec<&str> = observations.map(|seen| seen["observation_content"].as_str().unwrap()).collect();
+        found.sort_unstable();
+        let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        texts.sort_unstable();
+        assert_eq!(found, texts);
+    }
+}
+
+fn ids(server: &TeamServer) -> Vec<String> {
+    let listed = server.call("list_nodes", json!({ "limit": 1000 }));
+    let mut ids: Vec<String> = listed["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node: &Value| node["id"].as_str().unwrap().to_owned())
+        .collect();
+    ids.sort();
+    ids
+}

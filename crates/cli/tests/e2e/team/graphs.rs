@@ -1,0 +1,102 @@
+//! Several graphs of one server: each has its own path, and none sees another.
+
+use quipu_core::ports::{Clock, SystemClock};
+use quipu_store_postgres::{NewToken, PostgresDatabase};
+use quipu_testkit::postgres;
+use serde_json::{Value, json};
+
+use super::TeamServer;
+use crate::client::modern;
+use crate::http::{Answer, Post};
+
+fn post(server: &TeamServer, path: &str, tool: &str, arguments: &Value) -> Answer {
+    let mut post = Post::call(tool, &modern(json!({ "name": tool, "arguments": arguments })));
+    post.line = format!("POST {path} HTTP/1.1");
+    post.send(server.address).unwrap()
+}
+
+/// The same with a token.
+fn post_as(token: &str, server: &TeamServer, path: &str) -> Answer {
+    let mut post = Post::call("list_nodes", &modern(json!({ "name": "list_nodes", "arguments": {} }))).bearer(token);
+    post.line = format!("POST {path} HTTP/1.1");
+    post.send(server.address).unwrap()
+}
+
+fn content(answer: &Answer) -> Value {
+    answer.message().unwrap()["result"]["structuredContent"].clone()
+}
+
+#[test]
+fn graphs_of_one_server_are_apart() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).unwrap();
+    database.migrate().unwrap();
+    for name in ["one", "two"] {
+        database.create_graph(name).unwrap();
+    }
+    let server = TeamServer::launch_with(&url, &[]);
+    server.await_ready();
+    let note = json!({ "id": "secret.md", "content": "Only in one." });
+    assert_eq!(post(&server, "/g/one/mcp", "create_node", &note).status, 200);
+    let listed = |graph: &str| content(&post(&server, &format!("/g/{graph}/mcp"), "list_nodes", &json!({})));
+    assert_eq!((listed("one")["total"].clone(), listed("two")["total"].clone()), (json!(1), json!(0)));
+    let entity = json!({ "name": "Ada", "entity_type": "User" });
+    post(&server, "/g/two/mcp", "create_entity", &entity);
+    let found = content(&post(&server, "/g/one/mcp", "list_entities", &json!({})));
+    assert_eq!(found["entities"], json!([]));
+    for (path, message) in [
+        ("/mcp", "several graphs are open to this client; name one in the path: /g/NAME/mcp"),
+        ("/g/three/mcp", "there is no graph `three` for this client"),
+        ("/g/o%6Ee/mcp", "there is no graph `o%6Ee` for this client"),
+    ] {
+        let refused = post(&server, path, "list_nodes", &json!({}));
+        assert_eq!(refused.status, 404, "{path}");
+        assert!(refused.body.contains(message), "{path}: {}", refused.body);
+    }
+    let metrics = Post::get("/metrics").send(server.address).unwrap().body;
+    assert!(metrics.contains("quipu_notes{graph=\"one\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("quipu_feed_position{graph=\"one\"} 1\n"), "{metrics}");
+}
+
+#[test]
+fn server_of_one_graph_has_no_other() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).unwrap();
+    database.migrate().unwrap();
+    for name in ["team", "other"] {
+        database.create_graph(name).unwrap();
+    }
+    let server = TeamServer::start(&url);
+    assert_eq!(post(&server, "/mcp", "list_nodes", &json!({})).status, 200);
+    assert_eq!(post(&server, "/g/team/mcp", "list_nodes", &json!({})).status, 200);
+    assert_eq!(post(&server, "/g/other/mcp", "list_nodes", &json!({})).status, 404);
+}
+
+#[test]
+fn token_of_one_graph_reaches_no_other() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).unwrap();
+    database.migrate().unwrap();
+    for name in ["one", "two"] {
+        database.create_graph(name).unwrap();
+    }
+    let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+    let create = |name: &str, expires| {
+        let new = NewToken { name, scope: "read", graphs: &["one".to_owned()], created: now, expires };
+        database.create_token(&new).unwrap().0
+    };
+    let (token, expired) = (create("valid", None), create("expired", Some(now)));
+    let server = TeamServer::launch_with(&url, &[]);
+    server.await_ready();
+    assert_eq!(post_as(&token, &server, "/mcp").status, 200, "a token of one graph needs no path");
+    assert_eq!(post_as(&token, &server, "/g/one/mcp").status, 200);
+    let (other, missing) = (post_as(&token, &server, "/g/two/mcp"), post_as(&token, &server, "/g/six/mcp"));
+    assert_eq!((other.status, missing.status), (404, 404));
+    assert_eq!(other.body, missing.body.replace("six", "two"), "it does not tell which graphs exist");
+    assert_eq!(post_as(&expired, &server, "/g/one/mcp").status, 401);
+    assert_eq!(post_as("quipu_guess", &server, "/g/one/mcp").status, 401);
+    let write = modern(json!({ "name": "create_node", "arguments": { "id": "a.md", "content": "x" } }));
+    assert_eq!(Post::call("create_node", &write).bearer(&token).send(server.address).unwrap().status, 403);
+    database.revoke_token("valid").unwrap();
+    super::wait_for("the revocation", || post_as(&token, &server, "/g/one/mcp").status == 401);
+}

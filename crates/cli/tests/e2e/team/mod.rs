@@ -1,0 +1,152 @@
+//! Servers on one PostgreSQL: the built program, real HTTP, a real database.
+
+#![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
+
+mod answers;
+mod faults;
+mod freshness;
+mod graphs;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quipu_core::ports::{Clock, FileChange, SystemClock, VaultFiles};
+use quipu_store_postgres::{PostgresDatabase, PostgresVault};
+use quipu_testkit::generate::Random;
+use serde_json::{Value, json};
+
+use crate::client::{PATIENCE, QUIPU, modern};
+use crate::http::Post;
+
+/// The graph of a test.
+const GRAPH: &str = "team";
+
+/// What a client is told that was shown a note before it changed.
+const CHANGED: &str = "changed elsewhere";
+
+/// Creates the graph in a new database.
+fn create_graph(url: &str) {
+    let database = PostgresDatabase::connect(url).unwrap();
+    database.migrate().unwrap();
+    database.create_graph(GRAPH).unwrap();
+}
+
+/// The notes of the graph, without a server.
+fn notes(url: &str) -> PostgresVault {
+    let database = PostgresDatabase::connect(url).unwrap();
+    let graph = database.graph(GRAPH).unwrap().expect("it was created");
+    PostgresVault::new(Arc::new(database), &graph)
+}
+
+/// Puts notes into the graph.
+fn push(url: &str, files: &[(String, Vec<u8>)]) {
+    let vault = notes(url);
+    for files in files.chunks(500) {
+        let create = |(path, bytes): &(String, Vec<u8>)| {
+            let path = quipu_core::model::VaultPath::parse(path).unwrap();
+            FileChange::Create { path, bytes: bytes.clone() }
+        };
+        vault.apply(&files.iter().map(create).collect::<Vec<_>>()).unwrap();
+    }
+}
+
+/// A server of the graph. It is killed when this is dropped.
+struct TeamServer {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl TeamServer {
+    /// Starts a server and waits until it has read the graph.
+    fn start(url: &str) -> Self {
+        let server = Self::launch(url);
+        server.await_ready();
+        server
+    }
+
+    /// Starts a server and waits until it listens.
+    fn launch(url: &str) -> Self {
+        Self::launch_with(url, &["--graph", GRAPH])
+    }
+
+    fn launch_with(url: &str, arguments: &[&str]) -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut command = Command::new(QUIPU);
+        command.args(["serve", "--http", &address.to_string()]).args(arguments).env("QUIPU_DATABASE_URL", url);
+        // Vectors of the model take minutes of a test's time, and no answer here depends on them.
+        command.env("QUIPU_EMBEDDING_PROVIDER", "none").stdin(Stdio::null());
+        let server = Self { child: command.spawn().unwrap(), address };
+        wait_for("the server listens", || TcpStream::connect(address).is_ok());
+        server
+    }
+
+    fn await_ready(&self) {
+        wait_for("the server is ready", || Post::get("/readyz").send(self.address).is_ok_and(|it| it.status == 200));
+    }
+
+    /// Kills it, as `kill -9` does.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Calls a tool that must succeed.
+    fn call(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.try_call(tool, arguments.clone(), None).unwrap();
+        assert_eq!(result["isError"], json!(false), "{tool} {arguments}: {result}");
+        result["structuredContent"].clone()
+    }
+
+    /// Changes a note, once more if this server last showed it to the client before another server changed it.
+    fn change(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.try_call(tool, arguments.clone(), None).unwrap();
+        if result["isError"] == json!(true) && result.to_string().contains(CHANGED) {
+            return self.call(tool, arguments);
+        }
+        assert_eq!(result["isError"], json!(false), "{tool} {arguments}: {result}");
+        result["structuredContent"].clone()
+    }
+
+    fn try_call(&self, tool: &str, arguments: Value, key: Option<&str>) -> io::Result<Value> {
+        call_at(self.address, tool, arguments, key)
+    }
+}
+
+/// Calls a tool, with a key by which it may be repeated; the error is a lost connection.
+fn call_at(address: SocketAddr, tool: &str, arguments: Value, key: Option<&str>) -> io::Result<Value> {
+    let mut params = modern(json!({ "name": tool, "arguments": arguments }));
+    if let Some(key) = key {
+        params["_meta"]["quipu/request-key"] = json!(key);
+    }
+    let answer = Post::call(tool, &params).send(address)?;
+    let message = answer.message().ok_or_else(|| io::Error::other(format!("{answer:?}")))?;
+    Ok(message["result"].clone())
+}
+
+impl Drop for TeamServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The key of one call: a UUID of version 7.
+fn request_key(random: &mut Random) -> String {
+    let ms = u128::try_from(SystemClock.now_ns() / 1_000_000).unwrap();
+    let mut part = || random.below(0x1_0000) as u128;
+    let random = part() << 48 | part() << 32 | part() << 16 | part();
+    let uuid = ms << 80 | 0x7 << 76 | 0x2 << 62 | random & ((1 << 62) - 1);
+    let text = format!("{uuid:032x}");
+    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+}

@@ -1,0 +1,278 @@
+//! The versions of a note: who made them and when, and what is kept of their texts.
+//!
+//! A note keeps its history when it is moved. A note that is created where one was deleted continues that one's history.
+
+use super::NoteError;
+use crate::index::{IndexError, OutsideBatch};
+use crate::model::{ContentHash, NoteId, VaultPath, Warning};
+use crate::ports::{
+    FileContent, LoggedFile, LoggedVersion, LoggedWrite, NamePeriod, NoteAction, OUTSIDE, WriteFilter, WriteNumber,
+};
+use crate::session::Session;
+use crate::{Knowledge, parse, unified_diff};
+
+/// The word for the version that the file has now.
+const CURRENT: &str = "current";
+
+/// A note and its versions.
+#[derive(Debug, Clone)]
+pub struct NoteVersions {
+    /// Its path now; of a deleted note its last one.
+    pub path: VaultPath,
+    /// Its id.
+    pub id: NoteId,
+    /// Whether its file exists.
+    pub exists: bool,
+    /// Newest first, the present one included.
+    pub versions: Vec<NoteVersion>,
+}
+
+/// One version of a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoteVersion {
+    /// The hash of its bytes; of a deletion that of the deleted text.
+    pub hash: ContentHash,
+    /// When it was made, in nanoseconds since 1970.
+    pub at_ns: i64,
+    /// The client's name, or [`OUTSIDE`] for another program.
+    pub by: String,
+    /// What was done.
+    pub action: NoteAction,
+    /// Characters; 0 for a deletion.
+    pub chars: u64,
+    /// Whether its text can be read.
+    pub is_kept: bool,
+    /// The write that made it, if that was recorded.
+    pub change: Option<WriteNumber>,
+}
+
+/// What the history has of one note, newest first.
+pub(super) struct NoteTrace {
+    steps: Vec<Step>,
+    /// Every name that it had.
+    pub(super) names: Vec<NamePeriod>,
+}
+
+/// One write of the note.
+struct Step {
+    number: WriteNumber,
+    at_ns: i64,
+    by: String,
+    file: LoggedFile,
+}
+
+/// A note to look up in the history.
+pub(super) struct TracedNote {
+    /// Its path; of a deleted note its last one.
+    pub(super) path: VaultPath,
+    pub(super) id: NoteId,
+    pub(super) content: Option<FileContent>,
+    pub(super) trace: NoteTrace,
+}
+
+impl Knowledge {
+    /// The versions of a note, or of one that was deleted; `None` if the history does not know it either.
+    pub fn note_versions(&self, session: &Session, id: &str) -> Result<Option<NoteVersions>, NoteError> {
+        let Some(note) = self.traced(session, id)? else { return Ok(None) };
+        let versions = note.trace.versions(note.content.as_ref());
+        Ok(Some(NoteVersions { exists: note.content.is_some(), path: note.path, id: note.id, versions }))
+    }
+
+    /// The unified diff between two versions of a note, each as listed or `current`.
+    pub fn diff_versions(
+        &self,
+        session: &Session,
+        id: &str,
+        (from, to): (&str, &str),
+    ) -> Result<Option<(NoteId, String)>, NoteError> {
+        let Some(note) = self.traced(session, id)? else { return Ok(None) };
+        let text = |version: &str| self.version_bytes(&note, version).map(parse::decode);
+        let diff = unified_diff(&text(from)?, &text(to)?);
+        Ok(Some((note.id, diff)))
+    }
+
+    /// A note, or a deleted one, with its history. An existing note counts as shown: a later write must be to this version.
+    pub(super) fn traced(&self, session: &Session, id: &str) -> Result<Option<TracedNote>, NoteError> {
+        let read = self.read(session, id)?;
+        let path = match &read {
+            Some(read) => read.note().path.clone(),
+            None => match self.last_path(id)? {
+                Some(path) => path,
+                None => return Ok(None),
+            },
+        };
+        // A note that was moved is found under its new path.
+        let content = self.vault.read(&path).map_err(IndexError::from)?;
+        if let (None, Some(content)) = (&read, &content) {
+            session.show(&path, content.hash, false);
+        }
+        let snapshot = self.snapshot();
+        let id = snapshot.find_exact(&path).map_or_else(|| path.note_id(), |key| snapshot.note(key).id.clone());
+        let trace = self.trace(&path)?;
+        Ok(Some(TracedNote { path, id, content, trace }))
+    }
+
+    /// The history of the note at a path.
+    pub(super) fn trace(&self, path: &VaultPath) -> Result<NoteTrace, NoteError> {
+        let mut trace = NoteTrace { steps: Vec::new(), names: Vec::new() };
+        let mut at = self.vault.real_path(path).map_err(IndexError::from)?;
+        let (mut before, mut until_ns) = (WriteNumber(i64::MAX), i64::MAX);
+        loop {
+            let (since, from) = self.trace_name(&mut trace.steps, &at, before)?;
+            trace.names.push(NamePeriod { path: at, since_ns: since.map_or(i64::MIN, |(_, at_ns)| at_ns), until_ns });
+            match (from, since) {
+                (Some(from), Some((number, at_ns))) => (at, before, until_ns) = (from, number, at_ns),
+                _ => return Ok(trace),
+            }
+        }
+    }
+
+    /// Adds the writes of a note while it had a name. Returns the write that gave it the name, or that moved another note away
+    /// from it, and its path before.
+    #[expect(clippy::type_complexity, reason = "two values of one loop")]
+    fn trace_name(
+        &self,
+        steps: &mut Vec<Step>,
+        at: &VaultPath,
+        before: WriteNumber,
+    ) -> Result<(Option<(WriteNumber, i64)>, Option<VaultPath>), NoteError> {
+        let filter = WriteFilter { id: Some(at.note_id()), before, ..WriteFilter::default() };
+        for LoggedWrite { number, at_ns, by, files, .. } in self.vault.writes(&filter).map_err(IndexError::from)? {
+            for file in files {
+                if file.path == *at {
+                    let from = file.from.clone();
+                    steps.push(Step { number, at_ns, by: by.clone(), file });
+                    if from.is_some() {
+                        return Ok((Some((number, at_ns)), from));
+                    }
+                } else if file.from.as_ref() == Some(at) {
+                    return Ok((Some((number, at_ns)), None));
+                }
+            }
+        }
+        Ok((None, None))
+    }
+
+    /// Where the note went that had an id: its path now, or its last one if it was deleted.
+    pub(super) fn last_path(&self, id: &str) -> Result<Option<VaultPath>, NoteError> {
+        let filter = WriteFilter { id: Some(NoteId::new(id)), ..WriteFilter::default() };
+        let writes = self.vault.writes(&filter).map_err(IndexError::from)?;
+        let entries = || writes.iter().flat_map(|write| write.files.iter().map(move |file| (write.number, file)));
+        let exact = entries().find(|(_, file)| file.paths().any(|path| path.as_str() == id));
+        let any_case = || entries().find(|(_, file)| file.paths().any(|path| path.note_id() == NoteId::new(id)));
+        let Some((mut number, mut file)) = exact.or_else(any_case).map(|(number, file)| (number, file.clone())) else {
+            return Ok(None);
+        };
+        // Each later write about its path may have moved it on.
+        loop {
+            let filter = WriteFilter { id: Some(file.path.note_id()), after: number, ..WriteFilter::default() };
+            let writes = self.vault.writes(&filter).map_err(IndexError::from)?;
+            let mut later = writes.iter().rev().flat_map(|write| write.files.iter().map(move |it| (write.number, it)));
+            match later.find(|(_, later)| later.from.as_ref() == Some(&file.path)) {
+                Some((next, moved)) => (number, file) = (next, moved.clone()),
+                None => return Ok(Some(file.path)),
+            }
+        }
+    }
+
+    /// Records what other programs did. A failure is logged only: the notes are as they are.
+    pub(crate) fn record_outside(&self, batches: Vec<OutsideBatch>, moves: &[(VaultPath, VaultPath)]) {
+        for mut batch in batches {
+            batch.join_moves(moves);
+            // Files behind links have their real paths in the history, once.
+            let real_path = |path: &VaultPath| self.vault.real_path(path).unwrap_or_else(|_| path.clone());
+            batch.files.retain(|file| file.after.is_none() || real_path(&file.path) == file.path);
+            if let Err(error) = self.vault.record_outside(&batch.files) {
+                let message = format!("changes by other programs are missing in the history: {error}");
+                self.warn(Warning { path: ".quipu".to_owned(), message });
+            }
+        }
+    }
+
+    /// The bytes of a version.
+    pub(super) fn version_bytes(&self, note: &TracedNote, version: &str) -> Result<Vec<u8>, NoteError> {
+        if let Some(content) = &note.content
+            && (version == CURRENT || content.hash.to_string() == version)
+        {
+            return Ok(content.bytes.clone());
+        }
+        let mut is_known = false;
+        for Step { file, .. } in &note.trace.steps {
+            is_known |= file.after.is_some_and(|after| after.hash.to_string() == version);
+            let Some(before) = file.before.filter(|before| before.hash.to_string() == version) else { continue };
+            is_known = true;
+            // An editor that had the file open may have changed it since: then it is not this version.
+            let kept =
+                file.kept.as_ref().map(|kept| self.vault.kept_bytes(kept)).transpose().map_err(IndexError::from)?;
+            if let Some(bytes) = kept.flatten().filter(|bytes| ContentHash::of(bytes) == before.hash) {
+                return Ok(bytes);
+            }
+        }
+        Err(NoteError::NoVersion { path: note.path.clone(), version: version.to_owned(), is_known })
+    }
+}
+
+impl NoteTrace {
+    /// The versions, newest first. Where a version was replaced that no write made, another program made it.
+    fn versions(&self, current: Option<&FileContent>) -> Vec<NoteVersion> {
+        let mut versions = Vec::new();
+        let mut newer: Option<&Step> = None;
+        let steps =
+            self.steps.iter().enumerate().filter(|(index, _)| !self.is_half_of_move(*index)).map(|(_, step)| step);
+        let present = current.map(|content| LoggedVersion::of(&content.bytes, content.stat.modified_ns));
+        for step in steps.map(Some).chain([None]) {
+            let made = step.and_then(|step| step.file.after);
+            // What was there before the newer write, or is there now.
+            let found = if newer.is_some() { newer.and_then(|newer| newer.file.before) } else { present };
+            if let Some(found) = found.filter(|found| made.is_none_or(|made| made.hash != found.hash)) {
+                let is_kept = newer.is_none_or(|newer| newer.file.kept.is_some());
+                versions.push(NoteVersion { is_kept, ..outside(&found) });
+            }
+            if let Some(step) = step {
+                let is_kept = match (step.file.after, newer) {
+                    (Some(_), Some(newer)) => newer.file.kept.is_some(),
+                    (Some(after), None) => present.is_some_and(|present| present.hash == after.hash),
+                    (None, _) => step.file.kept.is_some(),
+                };
+                versions.extend(step.version(is_kept));
+            }
+            newer = step;
+        }
+        versions
+    }
+
+    /// Whether a step is the disappearance of a file that another program moved: the step before says so.
+    fn is_half_of_move(&self, index: usize) -> bool {
+        let [newer, step] = [index.wrapping_sub(1), index].map(|index| self.steps.get(index));
+        let (Some(newer), Some(step)) = (newer, step) else { return false };
+        newer.by == OUTSIDE && newer.file.action == NoteAction::Move && step.by == OUTSIDE && step.file.after.is_none()
+    }
+}
+
+impl Step {
+    fn version(&self, is_kept: bool) -> Option<NoteVersion> {
+        let shown = self.file.after.or(self.file.before)?;
+        Some(NoteVersion {
+            hash: shown.hash,
+            at_ns: self.at_ns,
+            by: self.by.clone(),
+            action: self.file.action,
+            chars: self.file.after.map_or(0, |after| after.chars),
+            is_kept,
+            change: Some(self.number),
+        })
+    }
+}
+
+/// A version that no write of the history made.
+fn outside(version: &LoggedVersion) -> NoteVersion {
+    NoteVersion {
+        hash: version.hash,
+        at_ns: version.modified_ns,
+        by: OUTSIDE.to_owned(),
+        action: NoteAction::Edit,
+        chars: version.chars,
+        is_kept: true,
+        change: None,
+    }
+}

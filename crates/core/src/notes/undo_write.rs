@@ -1,0 +1,114 @@
+//! A whole write undone: every file of a move with its rewritten links, or none.
+
+use rustc_hash::FxHashMap;
+
+use super::{NoteError, Writing};
+use crate::index::{IndexError, Moves, WrittenFile};
+use crate::model::VaultPath;
+use crate::ports::{FileChange, LoggedFile, LoggedWrite, NoteAction, OUTSIDE, WriteError, WriteFilter, WriteNumber};
+use crate::session::Session;
+use crate::{Knowledge, RequestKey};
+
+/// A write that was undone.
+#[derive(Debug)]
+pub struct UndoneWrite {
+    /// The write that undid it, which can be undone in turn.
+    pub by: WriteNumber,
+    /// What was done to each file.
+    pub steps: Vec<LoggedFile>,
+}
+
+impl Knowledge {
+    /// Undoes a write: all of its files or none. Refused if one of them has changed since.
+    pub fn undo_write(
+        &self,
+        session: &Session,
+        request: Option<RequestKey>,
+        number: WriteNumber,
+    ) -> Result<UndoneWrite, NoteError> {
+        let write = |mut writer: Writing<'_>| {
+            let filter = WriteFilter {
+                after: WriteNumber(number.0.saturating_sub(1)),
+                before: WriteNumber(number.0.saturating_add(1)),
+                ..WriteFilter::default()
+            };
+            let found = self.vault.writes(&filter).map_err(IndexError::from)?.pop();
+            let logged = found.ok_or(NoteError::NoChange { number })?;
+            let changes = self.reversed(&logged)?;
+            let before = self.snapshot();
+            let stats = self.apply_by(session, (NoteAction::Undo, request), &changes);
+            let stats = stats.map_err(|error| changed_since(number, error))?;
+            let mut moved = FxHashMap::default();
+            let notes =
+                changes.into_iter().zip(stats).filter(|(change, _)| !matches!(change, FileChange::Rename { .. }));
+            let written = notes.map(|(change, stat)| match (change, stat) {
+                (FileChange::Move { from, to, bytes, .. }, Some(stat)) => {
+                    moved.insert(from.clone(), to.clone());
+                    WrittenFile { renamed_from: Some(from), ..WrittenFile::new(to, bytes, stat) }
+                }
+                (FileChange::Create { path, bytes } | FileChange::Replace { path, bytes, .. }, Some(stat)) => {
+                    WrittenFile::new(path, bytes, stat)
+                }
+                (change, _) => WrittenFile { path: change.place().clone(), renamed_from: None, content: None },
+            });
+            let written = written.collect();
+            self.indexer.apply_written(&mut writer, written);
+            if !moved.is_empty() {
+                self.indexer.queue_moves(Moves { before, to: moved });
+            }
+            self.last_write()
+        };
+        let undone = self.once(request, write, |_: &VaultPath| self.last_write())?;
+        self.follow_moves();
+        Ok(undone)
+    }
+
+    fn last_write(&self) -> Result<UndoneWrite, NoteError> {
+        let filter = WriteFilter { limit: 1, ..WriteFilter::default() };
+        let last = self.vault.writes(&filter).map_err(IndexError::from)?.pop();
+        Ok(last.map_or(UndoneWrite { by: WriteNumber(0), steps: Vec::new() }, |last| UndoneWrite {
+            by: last.number,
+            steps: last.files,
+        }))
+    }
+
+    /// The changes that undo a write.
+    fn reversed(&self, write: &LoggedWrite) -> Result<Vec<FileChange>, NoteError> {
+        let refused = |reason: String| NoteError::CannotUndo { number: write.number, reason };
+        if write.by == OUTSIDE {
+            return Err(refused("another program made it, and the texts before it are not kept".to_owned()));
+        }
+        if write.unlisted > 0 || write.files.iter().any(|file| file.action == NoteAction::Redact) {
+            return Err(refused("a part of it was redacted".to_owned()));
+        }
+        let old_bytes = |file: &LoggedFile| {
+            let kept =
+                file.kept.as_ref().map(|kept| self.vault.kept_bytes(kept)).transpose().map_err(IndexError::from)?;
+            kept.flatten().ok_or_else(|| refused(format!("the old text of {} is not kept", file.old_path())))
+        };
+        let reverse = |file: &LoggedFile| {
+            let path = file.path.clone();
+            Ok(match (&file.after, &file.from) {
+                (Some(after), _) if file.before.is_none() => FileChange::Delete { path, expected: after.hash },
+                (Some(after), Some(from)) => {
+                    let (to, bytes) = (from.clone(), old_bytes(file)?);
+                    FileChange::Move { from: path, to, expected: after.hash, bytes }
+                }
+                (Some(after), None) => FileChange::Replace { path, expected: after.hash, bytes: old_bytes(file)? },
+                (None, Some(to)) if !file.is_note() => FileChange::Rename { from: path, to: to.clone() },
+                (None, _) => FileChange::Create { path, bytes: old_bytes(file)? },
+            })
+        };
+        write.files.iter().rev().map(reverse).collect()
+    }
+}
+
+fn changed_since(number: WriteNumber, error: WriteError) -> NoteError {
+    match error {
+        WriteError::Changed { path } | WriteError::Missing { path } => {
+            NoteError::CannotUndo { number, reason: format!("{path} has changed since") }
+        }
+        WriteError::Exists { existing } => NoteError::CannotUndo { number, reason: format!("{existing} exists") },
+        other => other.into(),
+    }
+}

@@ -1,0 +1,507 @@
+//! Names found by their spelling, with what the words around them tell: a person has a title, an address or a verb of speech;
+//! a capital letter alone says little, since products, headings and the first word of a sentence have one too.
+
+use rustc_hash::FxHashMap;
+
+use crate::memory::name_key;
+
+/// Confidence by evidence.
+const ADDRESSED: f32 = 0.75;
+const HANDLE: f32 = 0.7;
+const SPEAKING: f32 = 0.6;
+const KIND_IN_NAME: f32 = 0.5;
+const CODE: f32 = 0.5;
+const REPEATED: f32 = 0.4;
+const REPEATED_WORD: f32 = 0.3;
+const ONCE: f32 = 0.2;
+
+/// The type of a named thing of which the text does not tell the type.
+pub(super) const UNKNOWN_TYPE: &str = "Resource";
+
+const PERSON: &str = "User";
+
+/// Where more of the words inside sentences have a capital letter, all nouns have one, as in German.
+const MANY_CAPITALS: f32 = 0.25;
+
+/// Words before the name of a person.
+const TITLES: [&str; 16] = [
+    "dr",
+    "mr",
+    "mrs",
+    "ms",
+    "miss",
+    "mx",
+    "prof",
+    "professor",
+    "sir",
+    "dame",
+    "herr",
+    "frau",
+    "madame",
+    "monsieur",
+    "señor",
+    "señora",
+];
+
+/// Verbs of which mostly a person is the subject.
+const VERBS: [&str; 36] = [
+    "says",
+    "said",
+    "say",
+    "asks",
+    "asked",
+    "writes",
+    "wrote",
+    "tells",
+    "told",
+    "thinks",
+    "thought",
+    "argues",
+    "argued",
+    "suggests",
+    "suggested",
+    "explains",
+    "explained",
+    "mentions",
+    "mentioned",
+    "replies",
+    "replied",
+    "answered",
+    "believes",
+    "believed",
+    "claims",
+    "claimed",
+    "noted",
+    "agreed",
+    "joined",
+    "lives",
+    "lived",
+    "prefers",
+    "wants",
+    "wanted",
+    "described",
+    "recommends",
+];
+
+/// Verbs of which mostly a person is the object.
+const VERBS_BEFORE: [&str; 12] =
+    ["met", "meet", "emailed", "email", "ask", "asked", "call", "told", "tell", "thank", "thanks", "interviewed"];
+
+/// What is done by a person.
+const DONE_BY: [&str; 13] = [
+    "written", "reviewed", "said", "authored", "edited", "created", "led", "coined", "proposed", "invented", "founded",
+    "approved", "book",
+];
+
+/// Small words inside the name of a person.
+const PARTICLES: [&str; 12] = ["van", "von", "de", "da", "di", "del", "der", "den", "la", "le", "bin", "al"];
+
+/// Properties of the frontmatter that name people.
+const PEOPLE: [&str; 14] = [
+    "author",
+    "authors",
+    "people",
+    "person",
+    "attendees",
+    "participants",
+    "speaker",
+    "speakers",
+    "assignee",
+    "owner",
+    "reviewer",
+    "reviewers",
+    "interviewer",
+    "contact",
+];
+
+/// Words that have a capital letter in English, or begin a sentence, and name nothing.
+const COMMON: [&str; 71] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "english",
+    "german",
+    "french",
+    "spanish",
+    "japanese",
+    "chinese",
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "these",
+    "those",
+    "in",
+    "on",
+    "at",
+    "for",
+    "if",
+    "when",
+    "while",
+    "after",
+    "before",
+    "and",
+    "but",
+    "or",
+    "so",
+    "my",
+    "our",
+    "your",
+    "his",
+    "her",
+    "their",
+    "its",
+    "with",
+    "from",
+    "by",
+    "to",
+    "as",
+    "also",
+    "then",
+    "ask",
+    "call",
+    "email",
+    "meet",
+    "met",
+    "see",
+    "read",
+    "thanks",
+    "thank",
+    "talk",
+    "write",
+    "tell",
+];
+
+/// The type that the last word of a name tells.
+const KINDS: [(&str, &str); 15] = [
+    ("api", "APIEndpoint"),
+    ("framework", "Framework"),
+    ("library", "Framework"),
+    ("project", "Project"),
+    ("service", "Service"),
+    ("server", "Service"),
+    ("team", "Organization"),
+    ("inc", "Organization"),
+    ("ltd", "Organization"),
+    ("gmbh", "Organization"),
+    ("corporation", "Organization"),
+    ("university", "Organization"),
+    ("institute", "Organization"),
+    ("foundation", "Organization"),
+    ("committee", "Organization"),
+];
+
+/// A name, and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SpelledName {
+    pub(super) name: String,
+    pub(super) entity_type: &'static str,
+    pub(super) confidence: f32,
+    /// Numbers of its lines, from 1, each once.
+    pub(super) lines: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Candidate {
+    name: String,
+    lines: Vec<usize>,
+    /// Whether a capital letter was not the one of a new sentence.
+    is_inside: bool,
+    /// The best evidence, with the type that it tells.
+    evidence: Option<(f32, &'static str)>,
+}
+
+/// Names in a text whose first `frontmatter_lines` lines are frontmatter.
+pub(super) fn spelled_names(text: &str, frontmatter_lines: usize) -> Vec<SpelledName> {
+    let mut scan = Scan::default();
+    let mut is_code = false;
+    let mut is_people = false;
+    for (number, line) in text.lines().enumerate() {
+        if number < frontmatter_lines {
+            is_people = scan.property(line, number + 1, is_people);
+            continue;
+        }
+        let start = line.trim_start();
+        if start.starts_with("```") || start.starts_with("~~~") {
+            is_code = !is_code;
+        } else if !is_code && !start.starts_with('#') {
+            scan.line(line, number + 1);
+        }
+    }
+    scan.finish()
+}
+
+/// A word of a line.
+struct Token<'l> {
+    word: &'l str,
+    /// Whether punctuation after it ends a name, and a sentence.
+    ends_name: bool,
+    ends_sentence: bool,
+}
+
+#[derive(Default)]
+struct Scan {
+    candidates: Vec<Candidate>,
+    by_key: FxHashMap<String, usize>,
+    /// Words inside sentences: all, and those with a capital letter.
+    words: usize,
+    capitals: usize,
+}
+
+impl Scan {
+    /// Reads a line of the frontmatter. Returns whether the next line may continue a list of people.
+    fn property(&mut self, line: &str, number: usize, is_people: bool) -> bool {
+        let (names, is_people) = match line.split_once(':').filter(|(key, _)| !key.starts_with([' ', '-'])) {
+            Some((key, names)) => (names, PEOPLE.contains(&key.trim().to_lowercase().as_str())),
+            None => (line.trim_start().trim_start_matches('-'), is_people && line.trim_start().starts_with('-')),
+        };
+        for name in names.split([',', '[', ']']).filter(|_| is_people) {
+            let name = name.trim().trim_matches(['"', '\'']).trim();
+            if !name.is_empty() && name.split(' ').all(|word| is_capitalised(word) || PARTICLES.contains(&word)) {
+                self.add(name, number, true, Some((ADDRESSED, PERSON)));
+            }
+        }
+        is_people
+    }
+
+    fn line(&mut self, line: &str, number: usize) {
+        for word in line.split('`').skip(1).step_by(2).map(str::trim).filter(|word| is_camel_case(word)) {
+            self.add(word, number, true, Some((CODE, "Component")));
+        }
+        let prose = prose(line);
+        let tokens: Vec<Token<'_>> = prose.split_whitespace().map(Token::of).collect();
+        let mut at = 0;
+        // Whether the next word starts a sentence, where a capital letter says nothing.
+        let mut starts = true;
+        while at < tokens.len() {
+            let token = &tokens[at];
+            let length = run_length(&tokens[at..]);
+            if !starts && token.word.chars().any(char::is_alphabetic) {
+                self.words += 1;
+                self.capitals += usize::from(length > 0);
+            }
+            if let Some(handle) = handle(token.word) {
+                self.add(handle, number, true, Some((HANDLE, PERSON)));
+            }
+            if length > 0 {
+                self.run(&tokens, at..at + length, number, !starts);
+            }
+            at += length.max(1);
+            starts = tokens[at - 1].ends_sentence;
+        }
+    }
+
+    /// A run of words with capital letters.
+    fn run(&mut self, tokens: &[Token<'_>], run: std::ops::Range<usize>, line: usize, is_inside: bool) {
+        let is_common = |at: &usize| COMMON.contains(&tokens[*at].word.to_lowercase().as_str());
+        let start = run.clone().find(|at| !is_common(at)).unwrap_or(run.end);
+        let is_inside = is_inside || start > run.start;
+        let words: Vec<&str> = tokens[start..run.end].iter().map(|token| token.word).collect();
+        let dotted = |word: &&str| if is_initial(word) { format!("{word}.") } else { (*word).to_owned() };
+        let name = words.iter().map(dotted).collect::<Vec<_>>().join(" ");
+        let lower = |at: Option<usize>| {
+            at.and_then(|at| tokens.get(at)).map(|token| token.word.to_lowercase()).unwrap_or_default()
+        };
+        let before = lower(start.checked_sub(1));
+        let before_that = lower(start.checked_sub(2));
+        let after = lower(Some(run.end));
+        let ends_there = tokens[run.end - 1].ends_sentence;
+        let has_address = !ends_there && after.contains('@');
+        let is_person = VERBS_BEFORE.contains(&before.as_str())
+            || VERBS.contains(&before.as_str())
+            || (!ends_there && VERBS.contains(&after.as_str()))
+            || (before == "by" && DONE_BY.contains(&before_that.as_str()));
+        let last = words.last().map(|word| word.to_lowercase()).unwrap_or_default();
+        let kind = KINDS.iter().find(|(word, _)| words.len() > 1 && *word == last);
+        let evidence = match kind {
+            Some((_, kind)) => Some((KIND_IN_NAME, *kind)),
+            None if words.is_empty() => return,
+            None if TITLES.contains(&before.as_str()) || has_address => Some((ADDRESSED, PERSON)),
+            None if is_person => Some((SPEAKING, PERSON)),
+            None if words.len() == 1 && is_camel_case(&name) => Some((REPEATED, UNKNOWN_TYPE)),
+            None => None,
+        };
+        self.add(&name, line, is_inside, evidence);
+    }
+
+    fn add(&mut self, name: &str, line: usize, is_inside: bool, evidence: Option<(f32, &'static str)>) {
+        let at = *self.by_key.entry(name_key(name)).or_insert_with(|| {
+            self.candidates.push(Candidate { name: name.to_owned(), ..Candidate::default() });
+            self.candidates.len() - 1
+        });
+        let candidate = &mut self.candidates[at];
+        candidate.is_inside |= is_inside;
+        if candidate.lines.last() != Some(&line) {
+            candidate.lines.push(line);
+        }
+        let confidence = |evidence: Option<(f32, &str)>| evidence.map_or(0.0, |(confidence, _)| confidence);
+        if confidence(evidence) > confidence(candidate.evidence) {
+            candidate.evidence = evidence;
+        }
+    }
+
+    fn finish(self) -> Vec<SpelledName> {
+        let has_many_capitals = self.capitals as f32 > MANY_CAPITALS * self.words as f32;
+        let named = self.candidates.into_iter().filter_map(|candidate| {
+            let is_repeated = candidate.lines.len() > 1 && candidate.is_inside;
+            let is_word = !candidate.name.contains(' ');
+            let (confidence, entity_type) = match candidate.evidence {
+                Some(evidence) => evidence,
+                None if is_word && (!is_repeated || has_many_capitals) => return None,
+                None if is_word => (REPEATED_WORD, UNKNOWN_TYPE),
+                None if is_repeated => (REPEATED, UNKNOWN_TYPE),
+                None if candidate.is_inside => (ONCE, UNKNOWN_TYPE),
+                None => return None,
+            };
+            Some(SpelledName { name: candidate.name, entity_type, confidence, lines: candidate.lines })
+        });
+        named.collect()
+    }
+}
+
+impl<'l> Token<'l> {
+    fn of(written: &'l str) -> Self {
+        let word = written.trim_matches(|c: char| !c.is_alphanumeric() && c != '@');
+        let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word);
+        let is_short = is_initial(word) || TITLES.contains(&word.to_lowercase().as_str());
+        let end = written.trim_end_matches(['"', '\'', '”', '’', ')', '*', '_']);
+        let ends_sentence = end.ends_with(['.', '!', '?', ':', '|']) && !(is_short && end.ends_with('.'));
+        let ends_sentence = ends_sentence || word.is_empty();
+        let ends_name = ends_sentence || written.ends_with([',', ';', ')', '"', '”', '—']) || written.len() > end.len();
+        Self { word, ends_name, ends_sentence }
+    }
+}
+
+/// How many tokens at the start of a list make a name: words with capital letters, with initials and particles among them.
+fn run_length(tokens: &[Token<'_>]) -> usize {
+    let is_title = |token: &Token<'_>| TITLES.contains(&token.word.to_lowercase().as_str());
+    let is_name = |token: &Token<'_>| (is_capitalised(token.word) || is_camel_case(token.word)) && !is_title(token);
+    let mut length = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        if is_name(token) || (at > 0 && is_acronym(token.word)) {
+            length = at + 1;
+        }
+        let goes_on = length > at || is_initial(token.word) || (at > 0 && PARTICLES.contains(&token.word));
+        if !goes_on || token.ends_name {
+            break;
+        }
+    }
+    length
+}
+
+/// A line without code, links to notes and addresses, which are found in other ways or are no prose.
+fn prose(line: &str) -> String {
+    let mut prose = String::with_capacity(line.len());
+    for (number, part) in line.split('`').enumerate() {
+        prose.push_str(if number % 2 == 0 { part } else { " – " });
+    }
+    for (open, close) in [("[[", "]]"), ("](", ")"), ("<http", ">"), ("http", " ")] {
+        while let Some(start) = prose.find(open) {
+            let end = prose[start..].find(close).map_or(prose.len(), |at| start + at + close.len());
+            prose.replace_range(start..end, if open == "](" { " " } else { " – " });
+        }
+    }
+    prose
+}
+
+fn handle(word: &str) -> Option<&str> {
+    let name = word.strip_prefix('@').filter(|name| name.len() > 1)?;
+    name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c)).then_some(name)
+}
+
+/// `E` in `Donald E. Knuth`.
+fn is_initial(word: &str) -> bool {
+    word.chars().count() == 1 && word.chars().all(char::is_uppercase)
+}
+
+/// `API`; a longer word may be shouted.
+fn is_acronym(word: &str) -> bool {
+    (2..=5).contains(&word.len()) && word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// `Ada`, `Jean-Luc`, `O'Brien`, `McCarthy`.
+fn is_capitalised(word: &str) -> bool {
+    let is_part = |part: &str| {
+        let part = part.strip_prefix("Mc").unwrap_or(part);
+        let mut letters = part.chars();
+        letters.next().is_some_and(char::is_uppercase) && letters.all(char::is_lowercase)
+    };
+    word.chars().count() > 1 && word.split(['-', '\'', '’']).all(is_part)
+}
+
+fn is_camel_case(word: &str) -> bool {
+    let is_plain = word.chars().all(char::is_alphanumeric) && word.chars().count() > 3;
+    let humps = word.chars().zip(word.chars().skip(1)).filter(|(a, b)| a.is_lowercase() && b.is_uppercase()).count();
+    is_plain && humps > 0 && word.starts_with(char::is_uppercase) && !is_capitalised(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<(String, &'static str, f32)> {
+        spelled_names(text, 0).into_iter().map(|found| (found.name, found.entity_type, found.confidence)).collect()
+    }
+
+    #[test]
+    fn people_are_told_by_the_words_around_their_names() {
+        for (text, name) in [
+            ("The plan was reviewed by Grace Hopper.", "Grace Hopper"),
+            ("Grace Hopper said that it works.", "Grace Hopper"),
+            ("It works, says Guido van Rossum.", "Guido van Rossum"),
+            ("A talk with Dr. Ada Lovelace about it.", "Ada Lovelace"),
+            ("Ask Donald E. Knuth <knuth@example.org> first.", "Donald E. Knuth"),
+            ("We met Jean-Luc McCarthy there.", "Jean-Luc McCarthy"),
+            ("That is Grace Hopper's view, as Grace Hopper told us.", "Grace Hopper"),
+        ] {
+            let found = found(text);
+            let is_person = |(named, kind, confidence): &(String, &str, f32)| {
+                named == name && *kind == PERSON && *confidence >= SPEAKING
+            };
+            assert!(found.iter().any(is_person), "{text}: {found:?}");
+        }
+        assert_eq!(found("Thanks to @ada_l for it."), [("ada_l".to_owned(), PERSON, HANDLE)]);
+    }
+
+    #[test]
+    fn capital_letters_alone_make_no_person() {
+        assert_eq!(found("It measures rain with the Rain Gauge today."), [("Rain Gauge".into(), UNKNOWN_TYPE, ONCE)]);
+        let twice = found("The new Rain Gauge works.\nSo the Rain Gauge stays.");
+        assert_eq!(twice, [("Rain Gauge".into(), UNKNOWN_TYPE, REPEATED)]);
+        let api = [("Harbour Survey API".into(), "APIEndpoint", KIND_IN_NAME)];
+        assert_eq!(found("We use the Harbour Survey API here."), api);
+        assert_eq!(found("At Example University they know."), [("Example University".into(), "Organization", 0.5)]);
+        assert_eq!(found("# The Big Heading Here\n\n```\nlet Some Code = x;\n```\n"), []);
+        assert_eq!(found("Every Monday in March we meet."), []);
+        assert_eq!(found("See [[Grace Hopper]] and https://x.org/Some Thing."), []);
+        assert_eq!(found("Rain falls. Snow falls. Wind blows."), [], "capitals of sentences");
+        let german = "Das Haus hat ein Dach und eine Tür.\nDer Mann im Haus sieht das Dach und die Tür.";
+        assert_eq!(found(german), [], "every noun has a capital letter");
+    }
+
+    #[test]
+    fn frontmatter_names_people() {
+        let text = "---\nauthors: [Ada Lovelace, \"Grace Hopper\"]\nspeaker:\n  - Alan Turing\ntitle: Some Title\n---\nText.\n";
+        let names: Vec<(String, Vec<usize>)> =
+            spelled_names(text, 6).into_iter().map(|found| (found.name, found.lines)).collect();
+        let expected = [("Ada Lovelace", 2), ("Grace Hopper", 2), ("Alan Turing", 4)];
+        assert_eq!(names, expected.map(|(name, line)| (name.to_owned(), vec![line])));
+    }
+}

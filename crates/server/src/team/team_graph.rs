@@ -1,0 +1,127 @@
+//! One graph of a database, as clients of this server use it.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{Image, NoteFeed};
+use quipu_core::{RequestKey, Session};
+use quipu_tools::{
+    Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse, WholeGraph,
+};
+use serde_json::Value;
+
+use super::follower::Follower;
+use crate::engine::{Engine, EngineOptions, FirstPass};
+use crate::served_vault::ServedVault;
+use crate::service::{ChangeListener, IndexProgress, Report, TrailPage, VaultService};
+
+/// How a server opens a graph.
+#[derive(Debug, Clone)]
+pub struct TeamOptions {
+    /// Whether lines are read ahead and passages embedded in the background.
+    pub background: bool,
+    /// Age in days at which versions are deleted from the trash; 0 keeps them.
+    pub trash_days: u32,
+    /// What clients may use.
+    pub offer: RegistryOptions,
+}
+
+/// An open graph.
+pub struct TeamGraph {
+    engine: Engine,
+    follower: Follower,
+    offer: Arc<Offer>,
+}
+
+impl TeamGraph {
+    /// Starts to read the graph and returns at once: calls say what they lack.
+    pub fn open(open: Arc<dyn ServedVault>, feed: Arc<dyn NoteFeed>, options: TeamOptions) -> anyhow::Result<Self> {
+        let knowledge = open.knowledge().clone();
+        let TeamOptions { background, trash_days, offer } = options;
+        let engine = EngineOptions { watches: false, background, trash_days, first_pass: FirstPass::Followed };
+        let engine = Engine::start(open, engine)?;
+        let follower = Follower::start(knowledge, feed).context("while starting to follow the database")?;
+        let offer = Arc::new(Offer::of(engine.registry(), offer));
+        Ok(Self { engine, follower, offer })
+    }
+
+    /// The engine, with every change that was committed before. A list that cannot say that it is out of date is returned as it is.
+    fn current(&self) -> &Engine {
+        if let Some(lag) = self.follower.catch_up() {
+            tracing::debug!("{lag}");
+        }
+        &self.engine
+    }
+}
+
+impl Drop for TeamGraph {
+    fn drop(&mut self) {
+        self.engine.stop();
+    }
+}
+
+impl VaultService for TeamGraph {
+    fn offer(&self) -> Arc<Offer> {
+        self.offer.clone()
+    }
+
+    fn call(
+        &self,
+        tool: &'static ToolInfo,
+        arguments: Value,
+        session: &Session,
+        key: Option<RequestKey>,
+    ) -> ToolResponse {
+        let lag = self.follower.catch_up();
+        // Without a key the store gives every write its own, by which it recognises a transaction that it repeats.
+        let mut response = self.engine.call(tool, arguments, session, key);
+        response.warnings.extend(lag.map(|lag| lag.to_string()));
+        response
+    }
+
+    fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
+        self.current().indexed().resources(cursor, page_size)
+    }
+
+    fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
+        self.current().indexed().read_resource(session, uri)
+    }
+
+    fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
+        self.current().indexed().complete_note_id(typed, limit)
+    }
+
+    fn progress(&self) -> IndexProgress {
+        IndexProgress { is_over: self.follower.is_loaded(), ..self.engine.progress() }
+    }
+
+    fn lag(&self) -> Option<String> {
+        self.follower.lag().map(|lag| lag.to_string())
+    }
+
+    fn position(&self) -> Option<i64> {
+        Some(self.follower.position())
+    }
+
+    fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
+        self.current().indexed().whole_graph()
+    }
+
+    /// A database has notes only.
+    fn image(&self, _: &VaultPath, _: &str) -> Result<Option<Image>, ToolError> {
+        Ok(None)
+    }
+
+    fn report(&self) -> Result<Report, ToolError> {
+        self.current().report()
+    }
+
+    fn trail(&self, from: u64) -> Result<TrailPage, ToolError> {
+        Ok(self.engine.trail(from))
+    }
+
+    fn on_change(&self, listener: ChangeListener) {
+        self.engine.on_change(listener);
+    }
+}

@@ -1,0 +1,341 @@
+//! The pool of connections, and how a call on the database is made: retried while the database is away for a moment, given up
+//! after a bounded wait.
+
+mod address;
+mod hosts;
+mod outage;
+mod password_file;
+mod service_file;
+mod tls;
+mod wakeups;
+
+use std::cell::Cell;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::{
+    Client, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime as PoolRuntime, Timeouts,
+    Transaction,
+};
+use jiff::Timestamp;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::Config;
+
+use crate::failure::DatabaseError;
+
+pub(crate) use address::chain;
+pub use address::{AddressError, DatabaseAddress};
+use hosts::Hosts;
+use outage::Outage;
+pub use wakeups::{Subscription, Wakeups};
+
+/// Connections of one process, at most.
+const CONNECTIONS: usize = 16;
+
+/// How long the first connection is tried: a wrong address should be told soon.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an attempt may go without an answer.
+const ATTEMPT: Duration = Duration::from_secs(120);
+
+/// The same for a reader that does not wait.
+const NOW: Duration = Duration::from_secs(5);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The start of a transaction that reads.
+pub(crate) const READ: &str = "BEGIN READ ONLY";
+
+/// The rows that a call may see: the second wall between graphs. The database's own rules for rows compare each row with the
+/// graph that the transaction has set, for every role that does not own the tables.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scope {
+    /// The rows of one graph.
+    Graph(i64),
+    /// What belongs to no graph: the list of graphs, the schema.
+    Shared,
+}
+
+impl Scope {
+    /// The statement that starts a transaction's view.
+    fn set(self) -> String {
+        match self {
+            Self::Graph(id) => format!("SET LOCAL quipu.graph = '{id}'"),
+            Self::Shared => "SET LOCAL quipu.graph = ''".to_owned(),
+        }
+    }
+}
+
+/// One PostgreSQL database. Its connections are opened when needed and reopened when lost.
+pub struct PostgresDatabase {
+    place: String,
+    hosts: Hosts,
+    pool: Pool,
+    patience: Duration,
+    outage: Outage,
+    /// Taken when it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The address cannot be used. It is not repeated: it may hold a password.
+    #[error("cannot use the address of the database: {0}")]
+    Address(#[from] AddressError),
+    /// The system gives no more threads.
+    #[error("cannot start threads for the database: {0}")]
+    Threads(std::io::Error),
+    /// The database did not answer, or refused.
+    #[error("cannot connect to the database {place}: {cause}")]
+    Refused {
+        /// Its hosts and its name.
+        place: String,
+        /// The error with its causes.
+        cause: String,
+    },
+}
+
+/// The connections of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStatus {
+    /// Open connections.
+    pub open: usize,
+    /// Those that no call uses.
+    pub idle: usize,
+    /// Calls that wait for one.
+    pub waiting: usize,
+    /// The limit.
+    pub limit: usize,
+}
+
+impl PostgresDatabase {
+    /// Connects to a database by its URL, see [`DatabaseAddress::parse`].
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        Self::connect_to(&DatabaseAddress::parse(url)?)
+    }
+
+    /// Connects to a database.
+    pub fn connect_to(address: &DatabaseAddress) -> Result<Self, ConnectError> {
+        let hosts = Hosts::new(address)?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("quipu-postgres").enable_all().build();
+        let runtime = runtime.map_err(ConnectError::Threads)?;
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let create = Some(hosts.longest_attempt());
+        let pool = Pool::builder(Manager::from_connect(Config::new(), hosts.clone(), recycling))
+            .max_size(CONNECTIONS)
+            .runtime(PoolRuntime::Tokio1)
+            .timeouts(Timeouts { wait: Some(address.patience), create, recycle: create })
+            .build()
+            .expect("the pool has a runtime for its timeouts");
+        let (place, patience) = (address.to_string(), address.patience);
+        let database = Self { place, hosts, pool, patience, outage: Outage::default(), runtime: Some(runtime) };
+        let asked = database.attempt(
+            patience.min(FIRST_PATIENCE),
+            async |client, _| Ok(client.batch_execute("").await?),
+            |_| None,
+        );
+        match asked {
+            Ok(()) => Ok(database),
+            Err(error) => Err(ConnectError::Refused { place: database.place.clone(), cause: chain(&error) }),
+        }
+    }
+
+    /// Reads, again when the connection is lost.
+    pub(crate) fn read<T>(
+        &self,
+        scope: Scope,
+        work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        self.read_from(READ, scope, work)
+    }
+
+    /// Keeps the database as it is at this moment for reads that start with what `work` gets, see
+    /// [`PostgresDatabase::read_from`].
+    pub(crate) fn at_one_moment<T>(&self, work: impl FnOnce(&str) -> T) -> Result<T, DatabaseError> {
+        const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
+        // Not from the pool any more: it is closed at the end, however that comes.
+        let holder = runtime.block_on(self.pool.get()).map_err(pool_error).map(Object::take)?;
+        let snapshot = runtime.block_on(async {
+            holder.batch_execute(BEGIN).await?;
+            let row = holder.query_one("SELECT pg_export_snapshot()", &[]).await?;
+            Ok::<String, DatabaseError>(crate::row::get(&row, 0)?)
+        })?;
+        Ok(work(&format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'")))
+    }
+
+    /// Reads in a transaction with this start.
+    pub(crate) fn read_from<T>(
+        &self,
+        begin: &str,
+        scope: Scope,
+        mut work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let begin = format!("{begin}; {}", scope.set());
+        self.attempt(self.patience, async |client, _| in_transaction(client, &begin, &mut work).await, end_of_read)
+    }
+
+    /// Reads once, without waiting for a database that cannot be reached.
+    pub(crate) fn read_now<T>(
+        &self,
+        scope: Scope,
+        mut work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let begin = format!("{READ}; {}", scope.set());
+        let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
+        let ask = async |client: &mut Client| in_transaction(client, &begin, &mut work).await;
+        runtime.block_on(self.once(NOW, ask, &end_of_read))
+    }
+
+    /// Runs a transaction, again when the connection is lost or another transaction was in the way. It may have been committed
+    /// when it runs again: what must happen once has to recognise that. A refusal, the inner error, rolls it back.
+    ///
+    /// After a commit, the followers of the graph are woken. Not in the transaction: its notification would hold a lock of the
+    /// whole database until the commit is on disk, one graph after the other. Should this process die before it, the followers
+    /// find the change when they next look.
+    pub(crate) fn write<T, R>(
+        &self,
+        scope: Scope,
+        mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
+    ) -> Result<Result<T, R>, DatabaseError> {
+        let set = scope.set();
+        let run = async |client: &mut Client, in_doubt: &Cell<bool>| {
+            let tx = client.transaction().await?;
+            let (begun, outcome) = tokio::join!(biased; tx.batch_execute(&set), work(&tx));
+            begun?;
+            let outcome = outcome?;
+            if outcome.is_ok() {
+                in_doubt.set(true);
+                tx.commit().await?;
+            } else {
+                tx.rollback().await?;
+            }
+            Ok(outcome)
+        };
+        self.attempt(self.patience, run, |outcome| matches!(outcome, Ok(Ok(_))).then(|| wakeups::notification(scope)))
+    }
+
+    /// Since when no call has been answered.
+    pub fn unreachable_since(&self) -> Option<Timestamp> {
+        self.outage.start().map(|start| timestamp(start.at_ns))
+    }
+
+    /// The connections.
+    pub fn pool(&self) -> PoolStatus {
+        let status = self.pool.status();
+        PoolStatus { open: status.size, idle: status.available, waiting: status.waiting, limit: status.max_size }
+    }
+
+    /// Makes a call until it is answered or the patience is over. `then` is a statement that is sent afterwards on the same
+    /// connection, without waiting for it.
+    fn attempt<T>(
+        &self,
+        patience: Duration,
+        mut work: impl AsyncFnMut(&mut Client, &Cell<bool>) -> Result<T, DatabaseError>,
+        then: impl Fn(&Result<T, DatabaseError>) -> Option<String>,
+    ) -> Result<T, DatabaseError> {
+        let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
+        let (started, in_doubt) = (Instant::now(), Cell::new(false));
+        let patience = patience.saturating_sub(self.outage.start().map(outage::Start::age).unwrap_or_default());
+        runtime.block_on(async {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let error = match self.once(ATTEMPT, async |client| work(client, &in_doubt).await, &then).await {
+                    Err(error) if error.is_transient() => error,
+                    outcome => return outcome,
+                };
+                let waited = started.elapsed();
+                if waited + pause > patience {
+                    let in_doubt = in_doubt.get();
+                    let since = error.is_outage().then(|| timestamp(self.outage.begin().at_ns));
+                    return Err(DatabaseError::Unreachable { since, waited, in_doubt, source: error.into() });
+                }
+                tracing::debug!(%error, "retrying a call on the database");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        })
+    }
+
+    /// One attempt of a call.
+    async fn once<T>(
+        &self,
+        limit: Duration,
+        work: impl AsyncFnMut(&mut Client) -> Result<T, DatabaseError>,
+        then: &impl Fn(&Result<T, DatabaseError>) -> Option<String>,
+    ) -> Result<T, DatabaseError> {
+        let outcome = self.ask(limit, work, then).await;
+        match &outcome {
+            Err(error) if error.is_outage() => _ = self.outage.begin(),
+            Err(error) if error.is_transient() => {}
+            _ => self.outage.end(),
+        }
+        outcome
+    }
+
+    async fn ask<T>(
+        &self,
+        limit: Duration,
+        mut work: impl AsyncFnMut(&mut Client) -> Result<T, DatabaseError>,
+        then: &impl Fn(&Result<T, DatabaseError>) -> Option<String>,
+    ) -> Result<T, DatabaseError> {
+        let client = tokio::time::timeout(limit, self.pool.get()).await.map_err(|_| DatabaseError::NoAnswer)?;
+        let mut client = client.map_err(pool_error)?;
+        let Ok(outcome) = tokio::time::timeout(limit, work(&mut client)).await else {
+            // Its answer may still come: no other call may use the connection.
+            drop(Object::take(client));
+            return Err(DatabaseError::NoAnswer);
+        };
+        if let Some(statement) = then(&outcome) {
+            tokio::spawn(async move {
+                if !matches!(tokio::time::timeout(ATTEMPT, client.batch_execute(&statement)).await, Ok(Ok(()))) {
+                    drop(Object::take(client));
+                }
+            });
+        }
+        outcome
+    }
+}
+
+/// Sends the start and the first statement together, in this order: the start costs no round trip.
+async fn in_transaction<T>(
+    client: &Client,
+    begin: &str,
+    work: &mut impl AsyncFnMut(&Client) -> Result<T, DatabaseError>,
+) -> Result<T, DatabaseError> {
+    let (begun, outcome) = tokio::join!(biased; client.batch_execute(begin), work(client));
+    begun?;
+    outcome
+}
+
+fn end_of_read<T>(_: &Result<T, DatabaseError>) -> Option<String> {
+    Some("COMMIT".to_owned())
+}
+
+fn pool_error(error: PoolError) -> DatabaseError {
+    match error {
+        PoolError::Backend(error) => DatabaseError::Sql(error),
+        error => DatabaseError::Pool(error.to_string()),
+    }
+}
+
+fn timestamp(at_ns: i64) -> Timestamp {
+    Timestamp::from_nanosecond(at_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+impl fmt::Debug for PostgresDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgresDatabase({})", self.place)
+    }
+}
+
+impl Drop for PostgresDatabase {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Without waiting, because the last owner may be asynchronous code.
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Tokens of clients over HTTP, for all servers of a database. A token is 256 random bits, shown once; the table has a hash.
+//!
+//! Unlike the file of a vault's tokens, the table has no keyed seal: who can write this table can write the notes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio_postgres::Row;
+
+use crate::connection::{PostgresDatabase, Scope};
+use crate::failure::DatabaseError;
+use crate::row::{self, BadRow, escape};
+
+/// The prefix of a token, so that people and secret scanners recognise one.
+const PREFIX: &str = "quipu_";
+
+/// How long a server goes without asking again: a revoked token is rejected after this time at the latest.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// Answers that a server remembers, at most.
+const REMEMBERED: usize = 10_000;
+
+/// A token of a database, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Identifies it without revealing it.
+    pub id: String,
+    /// Its unique name.
+    pub name: String,
+    /// `read`, `write` or `admin`.
+    pub scope: String,
+    /// The names of the graphs that it is for, in order.
+    pub graphs: Vec<String>,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When it expires, if ever.
+    pub expires: Option<Timestamp>,
+}
+
+/// A token to be created.
+#[derive(Debug, Clone, Copy)]
+pub struct NewToken<'t> {
+    /// Its unique name.
+    pub name: &'t str,
+    /// `read`, `write` or `admin`.
+    pub scope: &'t str,
+    /// The names of its graphs, at least one.
+    pub graphs: &'t [String],
+    /// Now.
+    pub created: Timestamp,
+    /// When it expires, if ever.
+    pub expires: Option<Timestamp>,
+}
+
+/// Why a token was not created or revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The name is taken.
+    #[error("there is a token called {0:?}: revoke it first")]
+    Exists(String),
+    /// There is no such graph.
+    #[error("there is no graph {0:?}; `quipu graph list` names them")]
+    NoGraph(String),
+    /// There is no such token.
+    #[error("there is no token {0:?}; `quipu token list` names them")]
+    Unknown(String),
+    /// The system gives no random bytes.
+    #[error("cannot make a token: {0}")]
+    Random(String),
+    /// The database failed.
+    #[error(transparent)]
+    Failed(#[from] DatabaseError),
+}
+
+const TOKEN: &str = "token.id, token.name, scope, created_ns, expires_ns, ( \
+    SELECT coalesce(array_agg(graph.name ORDER BY graph.name), '{}') FROM token_graph \
+    JOIN graph ON graph.id = token_graph.graph WHERE token_graph.token = token.id)";
+
+impl PostgresDatabase {
+    /// Creates a token. Its text is returned here and never again.
+    pub fn create_token(&self, new: &NewToken<'_>) -> Result<(String, TokenRecord), TokenError> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(|error| TokenError::Random(error.to_string()))?;
+        let text = format!("{PREFIX}{}", blake3::Hash::from_bytes(random).to_hex());
+        let hash = hashed(&text);
+        let id = blake3::Hash::from_bytes(hash).to_hex()[..8].to_owned();
+        let (created, expires) = (nanoseconds(new.created), new.expires.map(nanoseconds));
+        let record = self.write(Scope::Shared, async |tx| {
+            let insert = "INSERT INTO token (id, name, scope, hash, created_ns, expires_ns) \
+                          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+            let name = escape(new.name);
+            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+                [&id, &name, &new.scope, &&hash[..], &created, &expires];
+            row::execute(tx, insert, &values).await?;
+            // An earlier attempt whose commit was not answered has made it already.
+            let sql = format!("SELECT {TOKEN} FROM token WHERE hash = $1");
+            if row::first(tx, &sql, &[&&hash[..]], record).await?.is_none() {
+                return Ok(Err(TokenError::Exists(new.name.to_owned())));
+            }
+            for graph in new.graphs {
+                let bind = "INSERT INTO token_graph (token, graph) SELECT $1, id FROM graph WHERE name = $2 \
+                            ON CONFLICT (token, graph) DO UPDATE SET graph = excluded.graph";
+                if row::execute(tx, bind, &[&id, graph]).await? == 0 {
+                    return Ok(Err(TokenError::NoGraph(graph.clone())));
+                }
+            }
+            let made = row::first(tx, &sql, &[&&hash[..]], record).await?;
+            Ok(made.ok_or_else(|| TokenError::Unknown(new.name.to_owned())))
+        })??;
+        Ok((text, record))
+    }
+
+    /// All tokens, oldest first.
+    pub fn tokens(&self) -> Result<Vec<TokenRecord>, DatabaseError> {
+        let sql = format!("SELECT {TOKEN} FROM token ORDER BY created_ns, id");
+        self.read(Scope::Shared, async |client| row::list(client, &sql, &[], record).await)
+    }
+
+    /// Removes a token by its name or id.
+    pub fn revoke_token(&self, which: &str) -> Result<TokenRecord, TokenError> {
+        let sql = format!("SELECT {TOKEN} FROM token WHERE name = $1 OR id = $1 FOR UPDATE");
+        self.write(Scope::Shared, async |tx| {
+            let Some(token) = row::first(tx, &sql, &[&escape(which)], record).await? else {
+                return Ok(Err(TokenError::Unknown(which.to_owned())));
+            };
+            row::execute(tx, "DELETE FROM token WHERE id = $1", &[&token.id]).await?;
+            Ok(Ok(token))
+        })?
+    }
+}
+
+/// Looks up the tokens that clients present. Blocks for a query at most every two seconds for each token.
+pub struct PostgresTokens {
+    database: Arc<PostgresDatabase>,
+    known: Mutex<HashMap<[u8; 32], Answer>>,
+}
+
+/// When the table was asked for a hash, and what it had.
+type Answer = (Instant, Option<Arc<TokenRecord>>);
+
+impl PostgresTokens {
+    /// The tokens of a database.
+    pub fn new(database: Arc<PostgresDatabase>) -> Self {
+        Self { database, known: Mutex::default() }
+    }
+
+    /// The token with this secret; it may have expired. A created token is found at once or, if it was asked for before,
+    /// within two seconds; a revoked one is found for two seconds at most.
+    pub fn find(&self, presented: &str) -> Result<Option<Arc<TokenRecord>>, DatabaseError> {
+        let hash = hashed(presented);
+        if let Some((asked, found)) = self.known.lock().get(&hash)
+            && asked.elapsed() < FRESH
+        {
+            return Ok(found.clone());
+        }
+        let asked = Instant::now();
+        let sql = format!("SELECT {TOKEN} FROM token WHERE hash = $1");
+        let read = async |client: &deadpool_postgres::Client| row::first(client, &sql, &[&&hash[..]], record).await;
+        let found = self.database.read(Scope::Shared, read)?.map(Arc::new);
+        let mut known = self.known.lock();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(hash, (asked, found.clone()));
+        Ok(found)
+    }
+}
+
+fn hashed(token: &str) -> [u8; 32] {
+    blake3::derive_key("quipu 2026-11 token of a database", token.as_bytes())
+}
+
+fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
+}
+
+fn record(row: &Row) -> Result<TokenRecord, BadRow> {
+    let time = |ns: i64| Timestamp::from_nanosecond(ns.into()).unwrap_or_default();
+    Ok(TokenRecord {
+        id: row::get(row, 0)?,
+        name: row::text(row, 1)?,
+        scope: row::get(row, 2)?,
+        created: time(row::get(row, 3)?),
+        expires: row::get::<Option<i64>>(row, 4)?.map(time),
+        graphs: row::get(row, 5)?,
+    })
+}

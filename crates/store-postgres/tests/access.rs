@@ -1,0 +1,243 @@
+//! Who may do what in a database: roles, the wall between graphs, limits, tokens, and programs of another version.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{FileChange, MemoryStore, VaultFiles, WriteError};
+use quipu_store_postgres::{
+    Graph, GraphError, GraphLimits, NewToken, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault,
+    SchemaError, TokenError, roles_sql,
+};
+use quipu_testkit::memory_conformance::{author, create, observe};
+use quipu_testkit::postgres::{self, sql, try_sql};
+
+fn migrated(url: &str) -> Arc<PostgresDatabase> {
+    let database = PostgresDatabase::connect(url).expect("the database can be reached");
+    database.migrate().expect("the schema can be made");
+    Arc::new(database)
+}
+
+fn path(text: &str) -> VaultPath {
+    VaultPath::parse(text).expect("a test's path is a vault path")
+}
+
+fn new_note(at: &str, bytes: &[u8]) -> FileChange {
+    FileChange::Create { path: path(at), bytes: bytes.to_vec() }
+}
+
+fn fill(database: &Arc<PostgresDatabase>, graph: &Graph) {
+    PostgresVault::new(database.clone(), graph).apply(&[new_note("a.md", b"text")]).expect("the path is free");
+    let memory = PostgresMemory::new(database.clone(), graph);
+    memory.apply(&[create("Ada"), observe(1, "sails")], &author(1)).expect("an empty memory");
+}
+
+/// The program works with the rights of a server; the database itself keeps graphs apart, whatever a statement says.
+#[test]
+fn role_of_servers_reaches_one_graph_and_no_administration() {
+    let Some(url) = postgres::database() else { return };
+    sql(&url, &roles_sql());
+    let admin_url = url.replace("postgres@", "quipu_admin@");
+    let database = migrated(&admin_url);
+    sql(&url, &roles_sql());
+    let (a, b) = (database.create_graph("a").expect("free"), database.create_graph("b").expect("free"));
+    let url = url.replace("postgres@", "quipu_server@");
+    let server = Arc::new(PostgresDatabase::connect(&url).expect("the role may log in"));
+    assert!(server.schema().expect("readable").check().is_ok());
+    fill(&server, &a);
+    fill(&server, &b);
+    assert_eq!(PostgresMemory::new(server.clone(), &a).check().expect("readable"), [""; 0]);
+    let tables =
+        "SELECT string_agg(relname, ' ') FROM pg_class WHERE relrowsecurity AND relnamespace = 'quipu'::regnamespace";
+    let tables = sql(&url, tables);
+    let with_graph = "SELECT count(DISTINCT table_name) FROM information_schema.columns WHERE table_schema = 'quipu' \
+                      AND column_name = 'graph' AND table_name <> 'token_graph'";
+    assert_eq!(tables.split(' ').count().to_string(), sql(&url, with_graph), "every table with a graph has the wall");
+    for table in tables.split(' ') {
+        assert_eq!(sql(&url, &format!("SELECT count(*) FROM quipu.{table}")), "0", "{table}: no graph is set");
+        let others = format!("SET quipu.graph = '1'; SELECT count(*) FROM quipu.{table} WHERE graph <> 1");
+        assert_eq!(sql(&url, &others).lines().last(), Some("0"), "{table}");
+        let delete = format!("SET quipu.graph = '1'; DELETE FROM quipu.{table} WHERE graph = 2");
+        assert_eq!(sql(&url, &delete).lines().last(), Some("DELETE 0"), "{table}");
+    }
+    assert_eq!(sql(&url, "SET quipu.graph = '2'; SELECT count(*) FROM quipu.note").lines().last(), Some("1"));
+    let into_b = "SET quipu.graph = '1'; INSERT INTO quipu.note (graph, path, path_key, bytes, hash, modified_ns) \
+                  VALUES (2, 'x.md', 'x.md', '', '', 1)";
+    assert!(try_sql(&url, into_b).expect_err("another graph").contains("row-level security"));
+    let moved = "SET quipu.graph = '1'; UPDATE quipu.note SET graph = 2";
+    assert!(try_sql(&url, moved).expect_err("another graph").contains("row-level security"));
+    for forbidden in [
+        "INSERT INTO quipu.graph (name) VALUES ('c')",
+        "DELETE FROM quipu.graph",
+        "INSERT INTO quipu.token (id, name, scope, hash, created_ns) VALUES ('x', 'x', 'admin', '', 1)",
+        "UPDATE quipu.token SET scope = 'admin'",
+        "INSERT INTO quipu.token_graph (token, graph) VALUES ('x', 1)",
+        "UPDATE quipu.migration SET needs = 9",
+        "CREATE TABLE quipu.mine ()",
+        "ALTER TABLE quipu.note DISABLE ROW LEVEL SECURITY",
+        "DROP TABLE quipu.note",
+        "TRUNCATE quipu.note",
+        "SET ROLE quipu_admin",
+        "COPY quipu.note TO PROGRAM 'cat'",
+    ] {
+        let error = try_sql(&url, forbidden).expect_err(forbidden);
+        assert!(error.contains("permission denied") || error.contains("must be owner"), "{forbidden}: {error}");
+    }
+}
+
+/// An index serves the look-up of names also where rules for rows apply.
+#[test]
+fn names_are_looked_up_by_index_behind_the_wall() {
+    let Some(url) = postgres::database() else { return };
+    let database = migrated(&url);
+    let graph = database.create_graph("a").expect("free");
+    fill(&database, &graph);
+    sql(
+        &url,
+        "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'reader') THEN CREATE ROLE reader LOGIN; END IF; END $$",
+    );
+    sql(&url, "GRANT USAGE ON SCHEMA quipu TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA quipu TO reader");
+    sql(
+        &url,
+        "INSERT INTO quipu.alias SELECT 1, 1, n, 'x' || n, 'x' || n FROM generate_series(10, 20000) n; ANALYZE quipu.alias",
+    );
+    let explain = "SET search_path = quipu; SET quipu.graph = '1'; \
+                   EXPLAIN SELECT entity FROM alias WHERE graph = 1 AND alias_hash = hashtextextended('x50', 0)";
+    let plan = sql(&url.replace("postgres@", "reader@"), explain);
+    assert!(plan.contains("alias_by_hash") && plan.contains("alias_hash ="), "{plan}");
+}
+
+#[test]
+fn limits_of_a_graph_stop_growth_and_nothing_else() {
+    let Some(url) = postgres::database() else { return };
+    let database = migrated(&url);
+    let graph = database.create_graph("team").expect("free");
+    let vault = PostgresVault::new(database.clone(), &graph);
+    let usage = || {
+        let usage = database.graph_usage().expect("readable").remove(0);
+        (usage.notes, usage.bytes)
+    };
+    vault.apply(&[new_note("a.md", b"12345"), new_note("b.md", b"12345")]).expect("no limit");
+    assert_eq!(usage(), (2, 10));
+    database.limit_graph("team", GraphLimits { max_notes: Some(2), max_bytes: Some(12) }).expect("it exists");
+    let refused = |change: FileChange| match vault.apply(&[change]) {
+        Err(WriteError::Refused { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(new_note("c.md", b"")).contains("notes"));
+    let replace = |at: &str, bytes: &[u8]| {
+        let expected = vault.read(&path(at)).expect("readable").expect("it exists").hash;
+        FileChange::Replace { path: path(at), expected, bytes: bytes.to_vec() }
+    };
+    assert!(refused(replace("a.md", b"12345678")).contains("long"));
+    vault.apply(&[replace("a.md", b"1234567")]).expect("exactly the limit");
+    database.limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1) }).expect("it exists");
+    vault.apply(&[replace("a.md", b"1234")]).expect("it becomes smaller");
+    let b = vault.read(&path("b.md")).expect("readable").expect("it exists");
+    vault.apply(&[FileChange::Delete { path: path("b.md"), expected: b.hash }]).expect("it becomes smaller");
+    assert_eq!(usage(), (1, 4));
+    let trashed = vault.trashed().expect("readable").remove(0);
+    assert!(matches!(vault.restore(&trashed), Err(WriteError::Refused { .. })));
+    assert_eq!(usage(), (1, 4));
+}
+
+#[test]
+fn graphs_are_renamed_and_deleted_with_all_they_have() {
+    let Some(url) = postgres::database() else { return };
+    let database = migrated(&url);
+    let (one, two) = (database.create_graph("one").expect("free"), database.create_graph("two").expect("free"));
+    fill(&database, &one);
+    fill(&database, &two);
+    assert!(matches!(database.rename_graph("one", "two"), Err(GraphError::Exists(_))));
+    for wrong in ["", "A", "1", "a b", "a/b", "a'; DROP TABLE quipu.graph; --", &"a".repeat(65)] {
+        assert!(matches!(database.rename_graph("one", wrong), Err(GraphError::Name(_))), "{wrong}");
+    }
+    database.rename_graph("one", "first").expect("the name is free");
+    assert!(matches!(database.rename_graph("one", "x"), Err(GraphError::Unknown(_))));
+    assert!(matches!(database.delete_graph("x' OR '1'='1"), Err(GraphError::Unknown(_))));
+    database.delete_graph("first").expect("it exists");
+    assert_eq!(database.graphs().expect("readable"), [two]);
+    for table in ["note", "note_head", "note_change", "entity", "observation", "change", "change_step"] {
+        assert_eq!(sql(&url, &format!("SELECT count(*) FROM quipu.{table} WHERE graph = 1")), "0", "{table}");
+        assert_ne!(sql(&url, &format!("SELECT count(*) FROM quipu.{table} WHERE graph = 2")), "0", "{table}");
+    }
+}
+
+#[test]
+fn tokens_are_kept_as_hashes_and_revoked_for_running_servers() {
+    let Some(url) = postgres::database() else { return };
+    let database = migrated(&url);
+    for name in ["one", "two"] {
+        database.create_graph(name).expect("free");
+    }
+    let now = Timestamp::from_second(1).expect("a time");
+    let new = |name: &'static str, graphs: &'static [&'static str]| {
+        let graphs: Vec<String> = graphs.iter().map(|graph| (*graph).to_owned()).collect();
+        database.create_token(&NewToken { name, scope: "write", graphs: &graphs, created: now, expires: Some(now) })
+    };
+    let odd = "'; DROP TABLE quipu.token; --\0";
+    let (text, made) = new(odd, &["two", "one"]).expect("the name is free");
+    assert_eq!((made.name.as_str(), made.graphs.as_slice()), (odd, &["one".to_owned(), "two".to_owned()][..]));
+    assert_eq!((made.created, made.expires), (now, Some(now)));
+    assert!(matches!(new(odd, &["one"]), Err(TokenError::Exists(_))));
+    assert!(matches!(new("lost", &["nowhere"]), Err(TokenError::NoGraph(_))));
+    assert_eq!(database.tokens().expect("readable"), std::slice::from_ref(&made), "a refused token is not there");
+    let dump = sql(&url, "SELECT token::text FROM quipu.token");
+    assert!(!dump.contains(&text["quipu_".len()..]), "{dump}");
+    let server = PostgresTokens::new(migrated(&url));
+    let find = |text: &str| server.find(text).expect("readable").map(|token| token.id.clone());
+    assert_eq!(find(&text), Some(made.id.clone()));
+    for wrong in ["", "quipu_", &text.to_uppercase(), "' OR ''='", &text[..20]] {
+        assert_eq!(find(wrong), None, "{wrong}");
+    }
+    assert_eq!(database.revoke_token(odd).expect("it exists").id, made.id);
+    assert!(matches!(database.revoke_token(odd), Err(TokenError::Unknown(_))));
+    let revoked = Instant::now();
+    while find(&text).is_some() {
+        assert!(revoked.elapsed() < Duration::from_secs(10), "a revoked token is rejected within seconds");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Servers are upgraded one by one: the schema first, while programs of the version before still write.
+#[test]
+fn schema_of_the_version_before_is_migrated_under_its_programs() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).expect("reachable");
+    assert_eq!(database.schema().expect("readable").check(), Err(SchemaError::Missing));
+    sql(
+        &url,
+        "CREATE SCHEMA quipu; CREATE TABLE quipu.migration (number INTEGER PRIMARY KEY, needs INTEGER NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())",
+    );
+    for (number, migration) in [
+        (1, include_str!("../src/migrations/001_memory.sql")),
+        (2, include_str!("../src/migrations/002_notes.sql")),
+        (3, include_str!("../src/migrations/003_note_history.sql")),
+    ] {
+        sql(&url, &format!("SET search_path = quipu; {migration}"));
+        sql(&url, &format!("INSERT INTO quipu.migration (number, needs) VALUES ({number}, {number})"));
+    }
+    sql(
+        &url,
+        "INSERT INTO quipu.graph (name) VALUES ('team'); INSERT INTO quipu.note_head VALUES (1); INSERT INTO quipu.memory_head VALUES (1)",
+    );
+    // As a program of that version writes.
+    let old_program = |name: &str| {
+        let write = "INSERT INTO quipu.note (graph, path, path_key, bytes, hash, modified_ns) SELECT 1, p, p, 'abc', sha256('abc'), 1 FROM";
+        sql(&url, &format!("{write} unnest(ARRAY['{name}.md', '{name}2.md']) AS p"));
+        sql(
+            &url,
+            "INSERT INTO quipu.alias (graph, entity, position, alias, alias_key) SELECT 1, 1, 1, 'x', 'x' WHERE false",
+        );
+    };
+    old_program("before");
+    let old = database.schema().expect("readable").check();
+    assert!(matches!(old, Err(SchemaError::Old { current: 3, .. })), "{old:?}");
+    database.migrate().expect("migrations are additive");
+    let schema = database.schema().expect("readable");
+    assert!(schema.check().is_ok() && schema.needs <= 3, "{schema:?}");
+    old_program("after");
+    let usage = database.graph_usage().expect("readable").remove(0);
+    assert_eq!((usage.notes, usage.bytes), (4, 12), "notes of both programs are counted");
+}

@@ -1,0 +1,214 @@
+//! Connections to a real PostgreSQL: TLS, several hosts, an outage, and wake-ups.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{FileChange, MemoryStore, VaultFiles};
+use quipu_store_postgres::{DatabaseAddress, Graph, PostgresDatabase, PostgresMemory, PostgresVault};
+use quipu_testkit::memory_conformance::{author, create};
+use quipu_testkit::postgres;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/e2e/tls");
+
+/// The socket and the name of a test's database.
+fn socket_and_name(url: &str) -> (String, String) {
+    let (_, rest) = url.split_once('@').expect("a user");
+    let (folder, name) = rest.split_once('/').expect("a name");
+    (format!("{}/.s.PGSQL.5432", folder.replace("%2F", "/")), name.to_owned())
+}
+
+/// Listens in front of the database, and encrypts as PostgreSQL does: the build for tests has no TLS of its own.
+fn tls_in_front_of(socket: String) -> u16 {
+    let certificates = vec![CertificateDer::from_pem_file(format!("{TLS}/cert.pem")).expect("a certificate")];
+    let key = PrivateKeyDer::from_pem_file(format!("{TLS}/key.pem")).expect("a key");
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).expect("they fit"));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let (config, socket) = (config.clone(), socket.clone());
+            thread::spawn(move || relay(client, config, &socket));
+        }
+    });
+    port
+}
+
+/// Takes turns: the protocol of a test is a question and its answer.
+fn relay(mut client: TcpStream, config: Arc<ServerConfig>, socket: &str) {
+    let mut request = [0; 8];
+    client.read_exact(&mut request).expect("a request for TLS");
+    assert_eq!(request[4..], 80_877_103_u32.to_be_bytes(), "nothing is sent before TLS");
+    client.write_all(b"S").expect("the client waits");
+    client.set_read_timeout(Some(Duration::from_millis(5))).expect("a socket");
+    let mut tls = StreamOwned::new(ServerConnection::new(config).expect("a configuration"), client);
+    let mut database = UnixStream::connect(socket).expect("the database listens");
+    database.set_read_timeout(Some(Duration::from_millis(5))).expect("a socket");
+    let mut bytes = [0; 65536];
+    loop {
+        match tls.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(length) => database.write_all(&bytes[..length]).expect("the database reads"),
+            Err(error) if is_timeout(&error) => {}
+            Err(_) => return,
+        }
+        match database.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(length) => drop(tls.write_all(&bytes[..length]).and_then(|()| tls.flush())),
+            Err(error) if is_timeout(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}
+
+#[test]
+fn certificate_and_name_are_verified_as_the_mode_says() {
+    let Some(url) = postgres::database() else { return };
+    let (socket, name) = socket_and_name(&url);
+    let port = tls_in_front_of(socket);
+    let connect = |host: &str, parameters: &str| {
+        let url = format!("postgresql://postgres:hush@{host}:{port}/{name}?{parameters}");
+        PostgresDatabase::connect(&url).map_err(|error| error.to_string())
+    };
+    let root = format!("sslrootcert={TLS}/cert.pem");
+    let other = format!("sslrootcert={TLS}/renewed-cert.pem");
+    let database =
+        connect("localhost", &format!("sslmode=verify-full&{root}")).expect("the name is in the certificate");
+    database.migrate().expect("the schema can be made");
+    connect("localhost", "sslmode=require").expect("the certificate is not checked");
+    connect("localhost", &format!("sslmode=verify-ca&{root}")).expect("the certificate is checked");
+    for mode in ["verify-full", "verify-ca", "require"] {
+        let started = Instant::now();
+        let error = connect("localhost", &format!("sslmode={mode}&{other}")).expect_err("another root");
+        assert!(error.contains("certificate") && !error.contains("hush"), "{mode}: {error}");
+        assert!(started.elapsed() < Duration::from_secs(5), "a wrong certificate is not tried again");
+    }
+    let error = connect("localhost", "sslmode=verify-full&sslrootcert=/nowhere").expect_err("no file");
+    assert!(error.contains("/nowhere"), "{error}");
+}
+
+#[test]
+fn mode_that_needs_tls_refuses_a_server_without_it() {
+    let Some(url) = postgres::database() else { return };
+    let (socket, name) = socket_and_name(&url);
+    let port = forward_to(socket, usize::MAX);
+    let error = PostgresDatabase::connect(&format!("postgresql://postgres@127.0.0.1:{port}/{name}?sslmode=require"));
+    let error = error.expect_err("the build for tests has no TLS").to_string();
+    assert!(error.contains("TLS"), "{error}");
+    PostgresDatabase::connect(&format!("postgresql://postgres@127.0.0.1:{port}/{name}")).expect("loopback prefers TLS");
+}
+
+/// Listens in front of the database for so many connections, then closes them all.
+fn forward_to(socket: String, connections: usize) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten().take(connections) {
+            let database = UnixStream::connect(&socket).expect("the database listens");
+            let (of_client, of_database) = (client.try_clone().expect("open"), database.try_clone().expect("open"));
+            thread::spawn(move || {
+                let (mut from, mut to) = (of_client, of_database);
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+            thread::spawn(move || {
+                let (mut from, mut to) = (database, client);
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn next_host_is_used_when_the_first_does_not_answer() {
+    let Some(url) = postgres::database() else { return };
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = silent.local_addr().expect("bound").port();
+    let (login, rest) = url.split_once('@').expect("a user");
+    let started = Instant::now();
+    let database = PostgresDatabase::connect(&format!("{login}@127.0.0.1:{port},127.0.0.1:1,{rest}"));
+    let database = database.expect("the third host is the database");
+    let first = started.elapsed();
+    database.migrate().expect("the schema can be made");
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| database.graphs().expect("readable")))));
+    assert!(started.elapsed() < first * 2, "the host that answered is tried first");
+}
+
+/// A standby that accepts connections is not written to.
+#[test]
+fn host_that_does_not_accept_writes_is_passed_over() {
+    let Some(url) = postgres::database() else { return };
+    let (login, rest) = url.split_once('@').expect("a user");
+    let read_only = format!("{url}?options=-c%20default_transaction_read_only%3Don");
+    let error = DatabaseAddress::parse(&read_only).map(|address| address.with_patience(Duration::from_millis(300)));
+    let error = PostgresDatabase::connect_to(&error.expect("an address")).expect_err("it is read-only").to_string();
+    assert!(error.contains("does not allow writes"), "{error}");
+    PostgresDatabase::connect(&format!("{login}@127.0.0.1:1,{rest}")).expect("the second host");
+}
+
+#[test]
+fn outage_is_told_with_its_start_after_a_bounded_wait() {
+    let Some(url) = postgres::database() else { return };
+    let (socket, name) = socket_and_name(&url);
+    let port = forward_to(socket, 1);
+    let address = DatabaseAddress::parse(&format!("postgresql://postgres@127.0.0.1:{port}/{name}?sslmode=disable"));
+    let address = address.expect("an address").with_patience(Duration::from_secs(1));
+    let database = PostgresDatabase::connect_to(&address).expect("the first connection is forwarded");
+    assert_eq!(database.unreachable_since(), None);
+    let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                WHERE datname = current_database() AND application_name = 'quipu'";
+    postgres::sql(&url, kill);
+    let ask = || {
+        let started = Instant::now();
+        (database.graphs().expect_err("nothing listens").to_string(), started.elapsed())
+    };
+    let ((first, waited), (second, at_once)) = (ask(), ask());
+    assert!(first.contains("unreachable since 20") && first == second, "{first}; {second}");
+    assert!(waited > Duration::from_millis(300) && at_once < waited, "{waited:?}, {at_once:?}");
+    assert!(database.unreachable_since().is_some());
+}
+
+fn graph(database: &PostgresDatabase, name: &str) -> Graph {
+    database.migrate().expect("the schema can be made");
+    database.create_graph(name).expect("the name is free")
+}
+
+#[test]
+fn write_on_one_server_wakes_the_followers_of_its_graph() {
+    const LONG: Duration = Duration::from_secs(20);
+    const SHORT: Duration = Duration::from_millis(200);
+    let Some(url) = postgres::database() else { return };
+    let (writer, reader) = (PostgresDatabase::connect(&url), PostgresDatabase::connect(&url));
+    let (writer, reader) = (Arc::new(writer.expect("reachable")), reader.expect("reachable"));
+    let (one, other) = (graph(&writer, "one"), graph(&writer, "other"));
+    let wakeups = reader.wakeups();
+    let (mut of_one, mut of_other) = (wakeups.subscribe(&one), wakeups.subscribe(&other));
+    // The start of the connection wakes everyone.
+    assert!(of_one.wait(LONG) && of_other.wait(LONG));
+    while of_one.wait(SHORT) || of_other.wait(SHORT) {}
+    let path = VaultPath::parse("a.md").expect("a path");
+    let vault = PostgresVault::new(writer.clone(), &one);
+    vault.apply(&[FileChange::Create { path, bytes: Vec::new() }]).expect("the path is free");
+    assert!(of_one.wait(LONG), "a note");
+    PostgresMemory::new(writer.clone(), &one).apply(&[create("Ada")], &author(1)).expect("an empty memory");
+    assert!(of_one.wait(LONG), "memory");
+    assert!(!of_other.wait(SHORT), "the other graph did not change");
+    let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = 'LISTEN quipu'";
+    assert_eq!(postgres::sql(&url, kill), "1");
+    assert!(of_other.wait(LONG), "what came meanwhile may be missed");
+}

@@ -1,0 +1,128 @@
+//! Warnings about a note that was just written: other notes that it names without a link, and notes that it may duplicate.
+//! A hint never fails a write that is done.
+
+use std::fmt::Write as _;
+
+use quipu_core::ReadNote;
+use quipu_core::model::VaultPath;
+use quipu_core::quoted;
+use quipu_core::suggest::DuplicateKind;
+
+use crate::tool::Call;
+
+/// Notes named in one hint.
+const MAX_NAMED: usize = 3;
+
+/// Names the notes that a written text mentions and does not link to, except those that the replaced text mentioned.
+pub(crate) fn warn_of_mentions(call: &Call<'_>, path: &VaultPath, text: &str, replaced: &str) {
+    let snapshot = call.knowledge.snapshot();
+    let Some(key) = snapshot.find_exact(path) else { return };
+    let before = snapshot.mentions(replaced);
+    let mut mentions = snapshot.unlinked_mentions(key, text, usize::MAX);
+    mentions.retain(|mention| before.iter().all(|known| known.note != mention.note));
+    mentions.truncate(MAX_NAMED);
+    let Some(first) = mentions.first() else { return };
+    let named: Vec<String> = mentions
+        .iter()
+        .map(|mention| format!("{} ({})", quoted(&mention.name), snapshot.note(mention.note).id))
+        .collect();
+    let link = quoted(&format!("[[{}]]", first.name));
+    call.warn(format!(
+        "{}: names notes without a link: {}; link one as {link}",
+        quoted(path.as_str()),
+        named.join(", ")
+    ));
+}
+
+/// Names the notes that a new one may duplicate.
+pub(crate) fn warn_of_duplicates(call: &Call<'_>, read: &ReadNote) {
+    // The note is written; that its neighbours cannot be read is no error of this call.
+    let Ok(found) = call.knowledge.likely_duplicates(&read.snapshot, read.key, read.body()) else { return };
+    if found.is_empty() {
+        return;
+    }
+    let mut named = String::new();
+    for duplicate in found.iter().take(MAX_NAMED) {
+        let separator = if named.is_empty() { "" } else { ", " };
+        let id = quoted(read.snapshot.note(duplicate.note).id.as_str());
+        let _ = match duplicate.kind {
+            DuplicateKind::Title => write!(named, "{separator}{id} (same title)"),
+            DuplicateKind::Text(share) => write!(named, "{separator}{id} ({:.0} % of the text)", share * 100.0),
+        };
+    }
+    let path = quoted(read.note().path.as_str());
+    call.warn(format!("{path}: may duplicate {named}; if so, add to that note and delete this one"));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::Harness;
+
+    const VAULT: &str = "//- notes/Graph Core.md\n---\naliases: [Zettelkasten]\n---\n//- GraphView.md\n//- Testing.md\n\
+        //- Ada Lovelace.md\n//- next steps.md\n//- x/Twin Peaks.md\n//- y/Twin Peaks.md\n";
+
+    fn hints(harness: &Harness, tool: &str, arguments: serde_json::Value) -> Vec<String> {
+        let called = harness.called(tool, arguments);
+        assert!(matches!(called.reply, crate::Reply::Answer(_)), "{called:?}");
+        called
+            .warnings
+            .into_iter()
+            .filter(|warning| warning.contains("link") || warning.contains("duplicate"))
+            .collect()
+    }
+
+    #[test]
+    fn names_without_a_link_are_pointed_out() {
+        let harness = Harness::new(VAULT);
+        let create = |id: &str, text: &str| hints(&harness, "create_node", json!({"id": id, "content": text}));
+        assert_eq!(
+            create("a.md", "We met Ada Lovelace about Graph Core and GraphView; our Zettelkasten too.\n"),
+            [
+                "\"a.md\": names notes without a link: \"Ada Lovelace\" (ada lovelace.md), \"Graph Core\" (notes/graph core.md), \
+              \"GraphView\" (graphview.md); link one as \"[[Ada Lovelace]]\""
+            ]
+        );
+        for (id, text) in [
+            ("b.md", "Testing is done. The testing of graph core. TESTING.\n"),
+            ("c.md", "`GraphView` [[Graph Core]] of Graph Core, ada lovelace, in Twin Peaks\n"),
+            ("d.md", "# Ada Lovelace\n\n```\nAda Lovelace\n```\n"),
+            ("graphview two.md", "Ada, Lovelace\n"),
+        ] {
+            assert_eq!(create(id, text), [""; 0], "{text}");
+        }
+        let edit = |edits: serde_json::Value| hints(&harness, "edit_node", json!({"id": "b.md", "edits": edits}));
+        let appended = edit(json!([{"op": "append", "text": "See the Zettelkasten of Ada Lovelace."}]));
+        assert!(appended[0].contains("\"Ada Lovelace\"") && appended[0].contains("\"Zettelkasten\""), "{appended:?}");
+        let changed = edit(json!([{"op": "replace", "old": "See the", "new": "Read the"}]));
+        assert_eq!(changed, [""; 0], "the line named them before");
+    }
+
+    #[test]
+    fn a_likely_duplicate_is_pointed_out() {
+        let words: Vec<String> = (0..60).map(|number| format!("word{number}")).collect();
+        let text = words.join(" ");
+        let vault = format!(
+            "//- plan.md\n---\ntitle: Budget for Spring\n---\nshort\n//- long.md\n{text}\n//- a/index.md\nx\n//- en/guide/setup.md\nx\n"
+        );
+        let harness = Harness::new(&vault);
+        let create = |id: &str, text: &str| hints(&harness, "create_node", json!({"id": id, "content": text}));
+        let advice = "if so, add to that note and delete this one";
+        assert_eq!(
+            create("new/budget for spring.md", "other"),
+            [format!("\"new/budget for spring.md\": may duplicate \"plan.md\" (same title); {advice}")]
+        );
+        let nearly = text.replace("word7 ", "word-seven ");
+        let said = create("copy.md", &format!("# Copy\n\n{nearly}"));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("\"copy.md\": may duplicate \"long.md\" (8") && said[0].ends_with(advice),
+            "{said:?}"
+        );
+        assert_eq!(create("b/index.md", "y"), [""; 0]);
+        assert_eq!(create("ja/guide/setup.md", "y"), [""; 0], "a mirrored folder");
+        let other: Vec<String> = (0..60).map(|number| format!("other{number} word{}", number / 3)).collect();
+        assert_eq!(create("unlike.md", &other.join(" ")), [""; 0]);
+    }
+}

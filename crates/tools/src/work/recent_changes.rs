@@ -1,0 +1,318 @@
+//! `recent_changes`: what changed lately, in notes and memory.
+
+use quipu_core::index::Snapshot;
+use quipu_core::memory::change_line;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{
+    ChangeNumber, LoggedChange, LoggedFile, LoggedWrite, MemoryItem, NoteAction, OUTSIDE, WriteNumber,
+};
+use quipu_core::query::start_of_period;
+use quipu_core::{ChangeCursor, ChangeKind, RecentChange, RecentFilter};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::answer_size::{LIST_ROOM, fitting};
+use crate::time::iso_utc;
+use crate::tool::{Access, Call, Tool};
+use crate::tool_error::ToolError;
+use crate::truncate::truncate;
+
+/// Ids of one change that are listed.
+const MAX_IDS: usize = 20;
+
+/// Characters of a summary.
+const SUMMARY: usize = 160;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Params {
+    /// ISO time, or "24h", "7d".
+    since: Option<String>,
+    /// Cursor of an earlier answer: only newer changes.
+    cursor: Option<String>,
+    /// Default all.
+    #[serde(default)]
+    kinds: Vec<Kind>,
+    /// Only by clients with this in their name; "outside" for other programs.
+    by: Option<String>,
+    /// Maximum changes.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    50
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Note,
+    Entity,
+    Observation,
+    Relation,
+}
+
+impl From<Kind> for ChangeKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Note => Self::Note,
+            Kind::Entity => Self::Entity,
+            Kind::Observation => Self::Observation,
+            Kind::Relation => Self::Relation,
+        }
+    }
+}
+
+impl From<ChangeKind> for Kind {
+    fn from(kind: ChangeKind) -> Self {
+        match kind {
+            ChangeKind::Note => Self::Note,
+            ChangeKind::Entity => Self::Entity,
+            ChangeKind::Observation => Self::Observation,
+            ChangeKind::Relation => Self::Relation,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    changes: Vec<Change>,
+    cursor: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Change {
+    at: String,
+    kind: Kind,
+    id: String,
+    title: String,
+    action: String,
+    by: String,
+    summary: String,
+    /// For undo_change.
+    change: String,
+    /// All notes of a change of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ids: Option<Vec<String>>,
+}
+
+pub(crate) struct RecentChanges;
+
+impl Tool for RecentChanges {
+    type Params = Params;
+    type Output = Output;
+
+    const NAME: &'static str = "recent_changes";
+    const DESCRIPTION: &'static str = "List what changed in notes and memory, newest first: what, when, by whom. One \
+        entry per call. Pass the cursor back later to get only newer changes. For one note use node_history.";
+    const ACCESS: Access = Access::Read;
+
+    fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
+        let now_ns = call.knowledge.now_ns();
+        let since = params.since.as_deref().map(|since| {
+            let wrong = || ToolError::invalid(format!("`since` is {since:?}; it must be an ISO time, or 24h, 7d"));
+            start_of_period(since, now_ns).ok_or_else(wrong)
+        });
+        let filter = RecentFilter {
+            since_ns: since.transpose()?.unwrap_or(i64::MIN),
+            cursor: params.cursor.as_deref().map(parse_cursor).transpose()?,
+            kinds: params.kinds.iter().copied().map(ChangeKind::from).collect(),
+            by: params.by,
+            limit: params.limit,
+        };
+        // Without memory the notes can still be listed.
+        let found = call.knowledge.recent_changes(call.memory().ok(), &filter).map_err(|error| match error {
+            quipu_core::RecentError::Notes(error) => ToolError::from(error),
+            quipu_core::RecentError::Memory(error) => error.into(),
+        })?;
+        if found.is_cut {
+            let rest = if filter.cursor.is_some() {
+                "newer ones follow: call again with the cursor"
+            } else {
+                "older ones exist: raise limit, or narrow since, kinds or by"
+            };
+            call.warn(format!("{} changes are listed; {rest}", found.changes.len()));
+        }
+        let snapshot = call.knowledge.snapshot();
+        let mut changes: Vec<Change> = found.changes.iter().map(|change| shown(&snapshot, change)).collect();
+        let fits = fitting(&changes, LIST_ROOM);
+        // After a cursor none may be skipped.
+        if fits < changes.len() && params.limit == default_limit() && filter.cursor.is_none() {
+            call.warn(format!("{} changes match; the newest {fits} are listed", changes.len()));
+            changes.truncate(fits);
+        }
+        Ok(Output { changes, cursor: format!("{}.{}", found.cursor.write.0, found.cursor.change.0) })
+    }
+}
+
+fn parse_cursor(text: &str) -> Result<ChangeCursor, ToolError> {
+    let parts = text.split_once('.').and_then(|(write, change)| Some((write.parse().ok()?, change.parse().ok()?)));
+    let wrong = || ToolError::invalid("`cursor` must be the cursor of an earlier answer");
+    let (write, change) = parts.ok_or_else(wrong)?;
+    Ok(ChangeCursor { write: WriteNumber(write), change: ChangeNumber(change) })
+}
+
+fn shown(snapshot: &Snapshot, change: &RecentChange) -> Change {
+    match change {
+        RecentChange::Notes(write) => shown_write(snapshot, write),
+        RecentChange::Memory(change) => shown_memory(change),
+    }
+}
+
+fn shown_write(snapshot: &Snapshot, write: &LoggedWrite) -> Change {
+    let notes: Vec<&LoggedFile> = write.files.iter().filter(|file| file.is_note()).collect();
+    let first = notes.first().copied().unwrap_or(&write.files[0]);
+    let key = snapshot.find_exact(&first.path);
+    let title = key.map_or_else(|| first.path.stem().to_owned(), |key| snapshot.note(key).title.clone());
+    let id = |path: &VaultPath| {
+        snapshot.find_exact(path).map_or_else(|| path.note_id().to_string(), |key| snapshot.note(key).id.to_string())
+    };
+    let count = notes.len() + write.unlisted;
+    let mut summary = file_summary(write, first);
+    if count > 1 {
+        summary = format!("{summary}; {} more notes", count - 1);
+    }
+    let ids = (count > 1).then(|| notes.iter().take(MAX_IDS).map(|file| id(&file.path)).collect());
+    Change {
+        at: iso_utc(write.at_ns),
+        kind: Kind::Note,
+        id: id(&first.path),
+        title,
+        action: first.action.name().to_owned(),
+        by: write.by.clone(),
+        summary: truncate(&summary, SUMMARY),
+        change: format!("n{}", write.number.0),
+        ids,
+    }
+}
+
+/// What was done to a file, in a few words.
+fn file_summary(write: &LoggedWrite, file: &LoggedFile) -> String {
+    let chars = |version: Option<quipu_core::ports::LoggedVersion>| version.map_or(0, |version| version.chars);
+    let (old, new) = (chars(file.before), chars(file.after));
+    let size = match new.cast_signed() - old.cast_signed() {
+        _ if write.by == OUTSIDE => format!("{new} characters now"),
+        0 => "same length".to_owned(),
+        difference => format!("{difference:+} characters"),
+    };
+    match (file.action, &file.from) {
+        (NoteAction::Move, Some(from)) => format!("moved from {from}"),
+        (NoteAction::Create, _) => format!("created with {new} characters"),
+        (_, Some(from)) => format!("moved back from {from}"),
+        (NoteAction::Links, _) => "links rewritten".to_owned(),
+        (NoteAction::Redact, _) => "redacted".to_owned(),
+        _ if file.after.is_none() => format!("deleted with {old} characters"),
+        (NoteAction::Edit, _) => format!("edited, {size}"),
+        (NoteAction::Revert, _) => format!("reverted, {size}"),
+        (NoteAction::Undo, _) => format!("undone, {size}"),
+        (NoteAction::Restore | NoteAction::Delete | NoteAction::Move, _) => format!("restored, {size}"),
+    }
+}
+
+fn shown_memory(change: &LoggedChange) -> Change {
+    let first = change.steps.first();
+    let item = first.and_then(|(before, after)| after.as_ref().or(before.as_ref()));
+    let (kind, id, title) = match item {
+        Some(MemoryItem::Entity(entity)) => (Kind::Entity, entity.id.to_string(), entity.name.clone()),
+        Some(MemoryItem::Observation(seen)) => (Kind::Observation, seen.id.to_string(), truncate(&seen.text, 60)),
+        Some(MemoryItem::Relation(relation)) => {
+            (Kind::Relation, relation.id.to_string(), relation.relation_type.clone())
+        }
+        None => (Kind::Entity, String::new(), String::new()),
+    };
+    let more = change.steps.len().saturating_sub(1);
+    let mut summary = first.map(change_line).unwrap_or_default();
+    if more > 0 {
+        summary = format!("{}; {more} more", truncate(&summary, SUMMARY - 20));
+    }
+    Change {
+        at: iso_utc(change.author.at_ns),
+        kind,
+        id,
+        title,
+        action: change.author.tool.clone(),
+        by: change.author.client.clone(),
+        summary: truncate(&summary, SUMMARY),
+        change: change.number.0.to_string(),
+        ids: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_core::Session;
+    use serde_json::{Value, json};
+
+    use crate::testing::Harness;
+
+    fn summaries(answer: &Value) -> Vec<String> {
+        let text = |change: &Value, name: &str| change[name].as_str().unwrap().to_owned();
+        let changes = answer["changes"].as_array().unwrap();
+        changes
+            .iter()
+            .map(|it| format!("{} {} {}: {}", text(it, "by"), text(it, "kind"), text(it, "id"), text(it, "summary")))
+            .collect()
+    }
+
+    #[test]
+    fn notes_and_memory_are_merged_and_the_cursor_goes_on() {
+        let harness = Harness::new("//- a.md\nx\n//- b.md\n[[a]]\n");
+        let call = |tool: &str, arguments: Value| {
+            harness.clock.advance(1_000_000_000);
+            harness.call(tool, arguments)
+        };
+        call("create_node", json!({"id": "new.md", "content": "four"}));
+        call("create_entity", json!({"name": "Ada", "entity_type": "Author", "observations": ["sails"]}));
+        call("edit_node", json!({"id": "a.md", "edits": [{"op": "append", "text": "yz"}]}));
+        let answer = call("recent_changes", json!({}));
+        let expected = [
+            "harness note a.md: edited, +3 characters",
+            "harness entity 1: + entity 1 Author: Ada; 1 more",
+            "harness note new.md: created with 4 characters",
+        ];
+        assert_eq!(summaries(&answer), expected);
+        let cursor = answer["cursor"].clone();
+        assert_eq!(call("recent_changes", json!({"cursor": cursor}))["changes"], json!([]));
+        call("move_node", json!({"id": "a.md", "to": "deep/c.md"}));
+        call("delete_node", json!({"id": "new.md"}));
+        // Nothing is skipped where the limit is lower than what is new.
+        let first = call("recent_changes", json!({"cursor": cursor, "limit": 1}));
+        assert_eq!(summaries(&first), ["harness note deep/c.md: moved from a.md; 1 more notes"]);
+        assert_eq!(first["changes"][0]["ids"], json!(["deep/c.md", "b.md"]));
+        let second = call("recent_changes", json!({"cursor": first["cursor"], "limit": 1}));
+        assert_eq!(summaries(&second), ["harness note new.md: deleted with 4 characters"]);
+        assert_eq!(call("recent_changes", json!({"cursor": second["cursor"]}))["changes"], json!([]));
+        let memory = call("recent_changes", json!({"kinds": ["entity"]}));
+        assert_eq!(memory["changes"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            call("recent_changes", json!({"since": "1h", "by": "HARN"}))["changes"].as_array().unwrap().len(),
+            5
+        );
+        harness.clock.advance(7_200_000_000_000);
+        assert_eq!(call("recent_changes", json!({"since": "1h"}))["changes"], json!([]));
+        assert_eq!(call("recent_changes", json!({"by": "somebody"}))["changes"], json!([]));
+        let (code, message) = harness.fails("recent_changes", json!({"since": "soon"}));
+        assert_eq!((code.as_str(), message.contains("ISO time")), ("INVALID_PARAMS", true), "{message}");
+    }
+
+    #[test]
+    fn what_other_programs_did_is_listed_as_by_outside() {
+        let harness = Harness::new("//- a.md\nx\n");
+        harness.vault.put("a.md", "longer");
+        harness.vault.put("b.md", "new");
+        for id in ["a.md", "b.md"] {
+            harness.call("get_node", json!({"id": id}));
+        }
+        let answer = harness.call("recent_changes", json!({"by": "outside"}));
+        let expected = ["outside note b.md: created with 3 characters", "outside note a.md: edited, 6 characters now"];
+        assert_eq!(summaries(&answer), expected);
+        // What a tool wrote is recorded once, also when another process indexes it again.
+        let session = Session::named("other");
+        harness.called_by(&session, "create_node", json!({"id": "c.md", "content": "c"}));
+        assert_eq!(
+            summaries(&harness.call("recent_changes", json!({"limit": 1}))),
+            ["other note c.md: created with 1 characters"]
+        );
+    }
+}
