@@ -1,11 +1,12 @@
-// The explorer in headless Chromium: browser.mjs BINARY MODULES EXAMPLE_VAULT [REAL_VAULT]
+// The explorer in headless Chromium: browser.mjs BINARY MODULES EXAMPLE_VAULT [REAL_VAULT...]
 //
 // Every view in both themes and on a phone, by keyboard alone, live while an agent writes, with the server away and back, and against
-// notes that try to run script. Prints the totals alone on the last line.
+// notes that try to run script or to freeze the page. The first real vault is shown, the picture of each is compared with the tools. Prints the totals alone on the last line.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { chat } from "./chat.mjs";
-import { agent, axeSource, check, connectedAgent, copied, example, finish, launch, open, page, quipu, real, started, stop, until } from "./session.mjs";
+import { hostile } from "./hostile.mjs";
+import { agent, axeSource, check, connectedAgent, copied, example, finish, launch, open, page, quipu, real, reals, started, stop, until } from "./session.mjs";
 
 const browser = await launch();
 
@@ -64,6 +65,10 @@ window.pwned
 - [ ] <img src=x onerror=window.pwned=1>
 `,
   );
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" onload="window.pwned=1"><script>window.pwned=1; parent.pwned=1</script><image href="https://attacker.example/track.png"/><circle cx="20" cy="20" r="9"/></svg>`;
+  put("attack/drawn.svg", svg);
+  put("images/dot.png", Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64"));
+  put("attack/images.md", `# Images\n\n![A drawing](drawn.svg) ![[dot.png|120]] <img src="../images/dot.png" alt="raw" onerror="window.pwned=1">\n\n![none](none.png) ![remote](https://attacker.example/a.png) ![](../../../etc/passwd) ![text](markdown.md)\n`);
   put(`attack/<img src=x onerror=window.pwned=1>.md`, "Links to [[markdown]].\n");
   put("attack/linking.md", `See [[markdown|${ATTACK}]] and [text ${ATTACK}](markdown.md).\n`);
 }
@@ -186,6 +191,20 @@ const links = await tab.$$eval(".prose a[href]", (found) => found.map((link) => 
 check("no link leads to script", links.every((href) => /^(https?:|mailto:|#\/)/.test(href)), links);
 check("no picture, frame, form or style is in the note", (await tab.$$(".prose :is(img, iframe, form, input, style, script, svg, base, meta, link, [style])")).length === 0);
 
+/* Images: of the vault alone, and without what an SVG would run */
+{
+  const requests = [];
+  tab.on("request", (request) => requests.push(request.url()));
+  await tab.evaluate(() => (location.hash = "#/note/attack/images.md"));
+  check("images of the vault are drawn", await until(() => tab.$$eval(".prose img", (images) => images.length === 3 && images.every((image) => image.naturalWidth > 0))));
+  check("an image has the width that its link gives", await until(() => tab.$eval('.prose img[width="120"]', (image) => image.getBoundingClientRect().width === 120)));
+  check("a missing image is told of", await until(() => tab.$eval(".image-place.missing", (place) => /no such image/.test(place.title))));
+  check("the script of an SVG does not run", !(await tab.evaluate(() => window.pwned)));
+  check("nothing is asked of other sites", requests.every((url) => url.startsWith(base) || url.startsWith("blob:")), requests);
+  const linked = await tab.$$eval(".prose .image-place a.external", (links) => links.map((link) => link.href));
+  check("an image of another site is a link", linked.length === 1 && linked[0] === "https://attacker.example/a.png", linked);
+}
+
 /* Keyboard alone */
 await tab.evaluate(() => (location.hash = "#/"));
 await tab.waitForSelector(".view.home .rows a");
@@ -255,6 +274,20 @@ const left = await tab.$eval(".legend-head", (head) => head.textContent);
 await tab.click('.segments button:has-text("Folder")');
 check("a filter by tag stays with other colours", left === (await tab.$eval(".legend-head", (head) => head.textContent)) && !/^(\d+) of \1 /.test(left), left);
 await tab.click("text=Clear filters");
+await tab.click('.segments button:has-text("Freshness")');
+check("colours by freshness name every level", /Stale.*Possibly stale.*Fresh.*Untracked/s.test(await tab.$eval(".legend ul", (list) => list.textContent)));
+await tab.click('.segments button:has-text("Groups")');
+const covered = await tab.evaluate(() => {
+  // At the first picture every node stands beside the legend and below the controls.
+  const { sigma, model } = window.quipuScene;
+  const [own, legend, controls] = [".canvas", ".legend", ".graph-top"].map((name) => document.querySelector(name).getBoundingClientRect());
+  return model.order.filter((node) => {
+    const { x, y } = sigma.graphToViewport({ x: model.data.x[node], y: model.data.y[node] });
+    const isUnderLegend = x + own.left < legend.right && y + own.top > legend.top;
+    return isUnderLegend || y + own.top < controls.bottom || x < 0 || x > own.width || y > own.height;
+  });
+});
+check("the legend covers no node of a small graph", !covered.length, covered);
 
 /* An editor on this machine */
 await tab.evaluate(() => (location.hash = "#/note/station/Power.md"));
@@ -289,6 +322,13 @@ check("a merge leaves one of the two", await until(async () => (await known()) =
 await tab.click('.compared .notice button:has-text("Undo")');
 check("undo brings the other back", await until(async () => (await known()) === 2));
 
+/* A new note from the command menu */
+await tab.keyboard.press("Control+k");
+await tab.waitForSelector("dialog.menu[open] input:focus");
+await tab.keyboard.type("Made in the menu");
+await tab.click('[role=option]:has-text("New note")');
+check("the command menu creates a note", await until(() => tab.evaluate(() => decodeURIComponent(location.hash) === "#/note/made in the menu.md")), tab.url());
+
 /* Edit with the guard */
 await tab.evaluate(() => (location.hash = "#/note/live.md"));
 await tab.waitForSelector(".prose");
@@ -297,7 +337,45 @@ await tab.fill(".editor textarea", "Edited in the page. See [[Power]].");
 await tab.click(".editor .primary");
 check("an edit is on disk", await until(async () => readFileSync(join(place.vault, "live.md"), "utf8").includes("Edited in the page.")));
 
+/* Somebody else changes the note meanwhile */
+{
+  const file = join(place.vault, "live.md");
+  const edit = async (text) => {
+    await tab.waitForSelector(".prose");
+    await tab.click("text=Edit");
+    await tab.fill(".editor textarea", text);
+  };
+  writeFileSync(file, "One.\r\nTwo.\r\n");
+  await until(() => tab.evaluate(() => document.querySelector(".prose")?.textContent.includes("Two.")));
+  await edit("One.\nTwo, by me.\n");
+  writeFileSync(file, "One, by another.\r\nTwo.\r\n");
+  check("a conflict shows both texts", await until(() => tab.$eval(".conflict", (view) => /One, by another\..*Two, by me\./s.test(view.textContent))));
+  check("and keeps what was typed", (await tab.inputValue(".editor textarea")) === "One.\nTwo, by me.\n");
+  check("nothing is written meanwhile", readFileSync(file, "utf8") === "One, by another.\r\nTwo.\r\n");
+  await tab.evaluate(axe);
+  const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  check("conflict: axe finds nothing serious", !violations.some((found) => ["serious", "critical"].includes(found.impact)), violations.map((found) => found.id));
+  await tab.reload();
+  check("a reload keeps the text and the conflict", await until(async () => (await tab.$(".conflict")) && (await tab.inputValue(".editor textarea")) === "One.\nTwo, by me.\n"));
+  await tab.fill(".editor textarea", "One, by another.\nTwo, by me.\n");
+  await tab.click("text=Save my text");
+  check("the joined text is saved, with the line ends of the note", await until(async () => readFileSync(file, "utf8") === "One, by another.\r\nTwo, by me.\r\n"), readFileSync(file, "utf8"));
+  await edit("Not wanted.");
+  await tab.keyboard.press("Escape");
+  await tab.click('.editor .actions button:has-text("Discard")');
+  check("a discarded text is gone", await until(async () => !(await tab.$(".editor")) && readFileSync(file, "utf8").includes("by me")));
+}
+
 check("the console is empty", !faults.length, faults);
+faults.length = 0;
+
+/* The end of a session */
+await tab.evaluate(() => sessionStorage.setItem("quipu.session", "qx_ended"));
+await tab.reload();
+check("the page says that its session ended, and how to get a new one", await until(() => tab.$eval(".sign-in", (view) => /session has ended.*quipu open/s.test(view.textContent))));
+await tab.goto(`${base}/#k=${secret}`);
+await tab.reload();
+check("a link that was used before is told of", await until(() => tab.$eval(".sign-in", (view) => /used already.*quipu open/s.test(view.textContent))));
 await context.close();
 await stop(child);
 
@@ -361,6 +439,19 @@ if (real) {
   await stop(child);
 }
 
+/* The picture of every real vault */
+for (const vault of reals) {
+  const garden = copied(vault);
+  const { base, secret, child } = await open(garden);
+  const { token } = await (await fetch(`${base}/api/session`, { method: "POST", body: JSON.stringify({ secret }) })).json();
+  const headers = { authorization: `Bearer ${token}` };
+  const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
+  await until(async () => (await ask("/api/status")).indexed, 300_000);
+  await isTrue(basename(vault), ask);
+  await stop(child);
+}
+
+await hostile(browser);
 await chat(browser, place);
 
 await browser.close();

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export const [binary, modules, example, real] = process.argv.slice(2);
+export const [binary, modules, example, real, ...reals] = process.argv.slice(2);
 const require = createRequire(`${modules}/`);
 const { chromium } = require("playwright-core");
 export const axeSource = require.resolve("axe-core/axe.min.js");

@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-FFGGI5O4.js",
+        path: "/assets/app-OYIWOMBZ.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"7e27f9a06204229e\"",
-        bytes: include_bytes!("assets/app-FFGGI5O4.js"),
-        gzip: include_bytes!("gzip/assets/app-FFGGI5O4.js.gz"),
+        etag: "\"654eee493ca5ef8f\"",
+        bytes: include_bytes!("assets/app-OYIWOMBZ.js"),
+        gzip: include_bytes!("gzip/assets/app-OYIWOMBZ.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-H4KWU4O3.js",
+        path: "/assets/chunk-E2L5O6Z2.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"d2c910aff1d3fddf\"",
-        bytes: include_bytes!("assets/chunk-H4KWU4O3.js"),
-        gzip: include_bytes!("gzip/assets/chunk-H4KWU4O3.js.gz"),
+        etag: "\"e2ee2b06442b4889\"",
+        bytes: include_bytes!("assets/chunk-E2L5O6Z2.js"),
+        gzip: include_bytes!("gzip/assets/chunk-E2L5O6Z2.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-USMJK4LA.js",
+        path: "/assets/graph-E6ZJVPIS.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"afc42c78376798fd\"",
-        bytes: include_bytes!("assets/graph-USMJK4LA.js"),
-        gzip: include_bytes!("gzip/assets/graph-USMJK4LA.js.gz"),
+        etag: "\"df38a242213e1553\"",
+        bytes: include_bytes!("assets/graph-E6ZJVPIS.js"),
+        gzip: include_bytes!("gzip/assets/graph-E6ZJVPIS.js.gz"),
     },
     Asset {
-        path: "/assets/style-WS5K5N5W.css",
+        path: "/assets/style-VE3HF4P2.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"972d164797a88cee\"",
-        bytes: include_bytes!("assets/style-WS5K5N5W.css"),
-        gzip: include_bytes!("gzip/assets/style-WS5K5N5W.css.gz"),
+        etag: "\"352d0dba71b1ae8d\"",
+        bytes: include_bytes!("assets/style-VE3HF4P2.css"),
+        gzip: include_bytes!("gzip/assets/style-VE3HF4P2.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"0747535c60de692e\"",
+        etag: "\"038d13f1ce961fe5\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

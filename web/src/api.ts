@@ -13,8 +13,8 @@ export class ApiError extends Error {
 }
 
 /** Who listens for the end of the session. */
-let onSignedOut = () => {};
-export function whenSignedOut(listener: () => void) {
+let onSignedOut = (_ended: "session" | "token") => {};
+export function whenSignedOut(listener: (ended: "session" | "token") => void) {
   onSignedOut = listener;
 }
 
@@ -49,7 +49,7 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
   }
   if (response.status === 401) {
     setToken(null);
-    onSignedOut();
+    onSignedOut(own?.startsWith("qx_") ? "session" : "token");
     throw new ApiError(401, "the session has ended");
   }
   return response;
@@ -81,6 +81,14 @@ export async function called<T>(tool: string, args: object = {}, signal?: AbortS
 
 export async function call<T>(tool: string, args: object = {}, signal?: AbortSignal): Promise<T> {
   return (await called<T>(tool, args, signal)).answer;
+}
+
+/** An image of the vault that a note shows. */
+export async function image(note: string, target: string): Promise<Blob> {
+  const body = JSON.stringify({ note, target });
+  const response = await request("/api/image", { method: "POST", headers: { "content-type": "application/json" }, body });
+  if (!response.ok || !response.headers.get("content-type")?.startsWith("image/")) throw await failure(response);
+  return response.blob();
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {

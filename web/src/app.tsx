@@ -3,7 +3,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { exchange, setToken } from "./api";
 import { go, href, route, type View } from "./router";
-import { connection, follow, isDark, signedIn, status, toggleTheme } from "./state";
+import { connection, ended, follow, isDark, signedIn, status, toggleTheme } from "./state";
 import { count } from "./ui/format";
 import { Icon, type IconName, Logo } from "./ui/icons";
 import { Inspector, selection } from "./ui/inspector";
@@ -62,7 +62,7 @@ function Frame() {
       <main id="main" ref={main} tabIndex={-1} class={`main-${view}`}>
         {connection.value === "lost" && (
           <p class="banner" role="status">
-            The server does not answer. What you see may be old; trying again by itself.
+            The server does not answer. This page may be out of date; it reconnects by itself.
           </p>
         )}
         {view === "home" && <Home />}
@@ -185,6 +185,12 @@ function walk(step: number) {
   rows[Math.max(0, Math.min(rows.length - 1, at + step))]?.focus();
 }
 
+const ENDED = {
+  session: "This session has ended. A session ends after 12 hours without use, after 7 days, and when its server stops.",
+  token: "The server does not accept this token any more. It was revoked, or it has expired.",
+  link: "This link was used already, or it is older than 10 minutes.",
+};
+
 function SignIn() {
   const [value, setValue] = useState("");
   const [failed, setFailed] = useState("");
@@ -207,8 +213,13 @@ function SignIn() {
       <form onSubmit={enter}>
         <Logo />
         <h1>Quipu explorer</h1>
+        {ended.value && (
+          <p class="notice amber" role="status">
+            {ENDED[ended.value]}
+          </p>
+        )}
         <p>
-          To look into this vault, run <code>quipu open</code> on the machine it is on. It opens this page with a link that works once.
+          Run <code>quipu open</code> on the machine that has the vault. It opens this page with a link that works once.
         </p>
         <label>
           Or paste a token (<code>quipu token new</code>)

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { exchange } from "./api";
 import { App } from "./app";
-import { signedIn } from "./state";
+import { ended, signedIn } from "./state";
 
 async function start() {
   const secret = /^#k=([\w-]+)$/.exec(location.hash)?.[1];
@@ -13,7 +13,7 @@ async function start() {
       await exchange(secret);
       signedIn.value = true;
     } catch {
-      // The page asks for a link or a token.
+      ended.value = "link";
     }
   }
   render(<App />, document.body);

@@ -1,7 +1,8 @@
-// Markdown to safe HTML. Three walls: the renderer escapes what is text, DOMPurify removes what is not in a short list of elements, and
+// Markdown to safe HTML, in a time that grows with its length alone. Three walls: the renderer escapes what is text, DOMPurify removes what is not in a short list of elements, and
 // the page's Content-Security-Policy runs no script but our own.
 import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
+import { ELEMENTS, plainHtml, scanTag } from "./html_tags";
 import type { LinkedPage } from "./types";
 
 export interface Heading {
@@ -13,20 +14,25 @@ export interface Heading {
 export interface Rendered {
   fragment: DocumentFragment;
   headings: Heading[];
-  hasMath: boolean;
 }
 
 const markdown = new MarkdownIt({ html: true, linkify: true, typographer: false });
 const escape = markdown.utils.escapeHtml;
+
+/** Of a link's target and label. Longer ones are text: looking for the end of each `[[` in a whole note would take forever. */
+const MAX_LINK = 1_000;
+const IMAGE = /\.(png|jpe?g|gif|webp|avif|bmp|svg)$/i;
+/** A label of this kind names the type of a link. */
+const LINK_TYPE = /^(references|depends_on|implements|extends|conflicts_with)$/;
 
 /* [[target|label]] and ![[target]] */
 markdown.inline.ruler.before("link", "wikilink", (state, silent) => {
   const isEmbed = state.src.charCodeAt(state.pos) === 0x21;
   const start = isEmbed ? state.pos + 1 : state.pos;
   if (!state.src.startsWith("[[", start)) return false;
-  const end = state.src.indexOf("]]", start + 2);
-  const inside = end < 0 ? "" : state.src.slice(start + 2, end);
-  if (!inside || inside.includes("\n") || inside.includes("[[")) return false;
+  const inside = state.src.slice(start + 2, start + 2 + MAX_LINK).split("]]", 1)[0]!;
+  const end = start + 2 + inside.length;
+  if (!inside || !state.src.startsWith("]]", end) || inside.includes("\n") || inside.includes("[[")) return false;
   if (!silent) {
     const [target = "", ...label] = inside.split(/\\?\|/);
     const token = state.push("wikilink", "", 0);
@@ -37,9 +43,11 @@ markdown.inline.ruler.before("link", "wikilink", (state, silent) => {
 });
 markdown.renderer.rules.wikilink = (tokens, at) => {
   const { target, label, isEmbed } = tokens[at]!.meta as { target: string; label: string; isEmbed: boolean };
-  const text = label || target.replace(/^#\^?/, "").replace(/#\^?/, " › ");
+  if (isEmbed && IMAGE.test(target)) return `<span data-image="${escape(target)}" data-label="${escape(label)}"></span>`;
+  const type = LINK_TYPE.test(label) ? label : "";
+  const text = (!type && label) || target.replace(/^#\^?/, "").replace(/#\^?/, " › ");
   const kind = isEmbed ? "data-embed" : "data-wikilink";
-  return `<a ${kind}="${escape(target)}" data-label="${escape(label)}">${escape(text)}</a>`;
+  return `<a ${kind}="${escape(target)}" data-label="${escape(type)}">${escape(text)}</a>`;
 };
 
 /* $inline$ and $$block$$ */
@@ -88,11 +96,65 @@ markdown.inline.ruler.before("emphasis", "mark", (state, silent) => {
   return true;
 });
 
+/* %%comments%% of Obsidian: whole lines, or inside one. */
+markdown.block.ruler.before("fence", "comment_block", (state, startLine, endLine, silent) => {
+  const line = (n: number) => state.src.slice(state.bMarks[n]! + state.tShift[n]!, state.eMarks[n]!).trimEnd();
+  const first = line(startLine);
+  const memo = state.env as { unclosed?: number };
+  if (!first.startsWith("%%") || startLine >= (memo.unclosed ?? Infinity)) return false;
+  let last = startLine;
+  if (first.length < 4 || !first.endsWith("%%")) {
+    do last++;
+    while (last < endLine && !line(last).endsWith("%%"));
+  }
+  if (last >= endLine) {
+    // No later line ends one either.
+    memo.unclosed = startLine;
+    return false;
+  }
+  if (!silent) state.line = last + 1;
+  return true;
+});
+markdown.inline.ruler.before("escape", "comment", (state) => {
+  if (!state.src.startsWith("%%", state.pos)) return false;
+  const end = state.src.indexOf("%%", state.pos + 2);
+  if (end < 0) return false;
+  state.pos = end + 2;
+  return true;
+});
+
+/* HTML: elements of a short list with plain attributes pass, everything else is dropped before a browser's parser sees it. DOMPurify
+   would drop it too, but a parser already reports what the page's policy forbids. */
+markdown.inline.ruler.at("html_inline", (state, silent) => {
+  const { src, pos } = state;
+  if (src[pos] !== "<") return false;
+  let end: number;
+  if (src.startsWith("<!--", pos)) {
+    const memo = state.env as { noComment?: string };
+    const close = memo.noComment === src ? -1 : src.indexOf("-->", pos + 4);
+    if (close < 0) {
+      memo.noComment = src;
+      return false;
+    }
+    end = close + 3;
+  } else {
+    const tag = scanTag(src, pos);
+    if (!tag.name) return false;
+    end = tag.end;
+  }
+  if (!silent) state.push("html_inline", "", 0).content = src.slice(pos, end);
+  state.pos = end;
+  return true;
+});
+markdown.renderer.rules.html_block = (tokens, at) => plainHtml(tokens[at]!.content);
+markdown.renderer.rules.html_inline = (tokens, at) => plainHtml(tokens[at]!.content);
+markdown.renderer.rules.image = (tokens, at) => {
+  const token = tokens[at]!;
+  return `<span data-image="${escape(String(token.attrGet("src") ?? ""))}" title="${escape(token.content)}"></span>`;
+};
+
 const ALLOWED = {
-  ALLOWED_TAGS: (
-    "a abbr b blockquote br caption code dd del details dfn div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i ins kbd li mark " +
-    "ol p pre q s samp small span strike strong sub summary sup table tbody td tfoot th thead tr u ul var wbr"
-  ).split(" "),
+  ALLOWED_TAGS: ELEMENTS,
   ALLOWED_ATTR: (
     "href src alt title align start reversed colspan rowspan open lang dir data-wikilink data-embed data-label data-math data-image class"
   ).split(" "),
@@ -101,44 +163,11 @@ const ALLOWED = {
   RETURN_DOM_FRAGMENT: true as const,
 };
 
-/* HTML in a note: elements of the list with plain attributes pass, everything else is dropped before a browser's parser sees it.
-   DOMPurify would drop it too, but a parser already reports what the page's policy forbids. */
-const KEPT_ELEMENTS = new Set([...ALLOWED.ALLOWED_TAGS, "img"]);
-const KEPT_ATTRIBUTES = new Set("href src alt title align start colspan rowspan open lang dir".split(" "));
-const WITH_CONTENT = /<(script|style|iframe|noscript|template|svg|math|object|textarea|title|xmp)\b[^]*?(?:<\/\1\s*>|$)/gi;
-const TAG = /<(\/?)([a-z][a-z0-9]*)((?:\s+[^\s"'>=/]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))?)*)\s*(\/?)>/gi;
-const ATTRIBUTE = /([^\s"'>=/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g;
-
-function plainHtml(html: string): string {
-  let text = "";
-  let end = 0;
-  const source = html.replace(WITH_CONTENT, "");
-  for (const match of source.matchAll(TAG)) {
-    text += source.slice(end, match.index).replace(/</g, "&lt;");
-    end = match.index + match[0].length;
-    const name = match[2]!.toLowerCase();
-    if (!KEPT_ELEMENTS.has(name)) continue;
-    const attributes = [...match[3]!.matchAll(ATTRIBUTE)].filter(([, key]) => KEPT_ATTRIBUTES.has(key!.toLowerCase()));
-    const kept = attributes.map(([, key, a, b, c]) => ` ${key!.toLowerCase()}="${(a ?? b ?? c ?? "").replace(/"/g, "&quot;")}"`);
-    // A picture is shown by its name alone: its address must not be loaded on the way.
-    text += name === "img" ? imagePlace(kept.join("")) : `<${match[1]}${name}${match[1] ? "" : kept.join("")}>`;
-  }
-  return text + source.slice(end).replace(/</g, "&lt;");
-}
-const imagePlace = (attributes: string) => `<span data-image="" ${attributes.replace(/ (href|align|src)="[^"]*"/g, "")}></span>`;
-
-markdown.renderer.rules.html_block = (tokens, at) => plainHtml(tokens[at]!.content);
-markdown.renderer.rules.html_inline = (tokens, at) => plainHtml(tokens[at]!.content);
-markdown.renderer.rules.image = (tokens, at) => {
-  const token = tokens[at]!;
-  return `<span data-image="${escape(String(token.attrGet("src") ?? ""))}" title="${escape(token.content)}"></span>`;
-};
-
 const SAFE_LINK = /^(https?:|mailto:|obsidian:|#|[^:]*$|[^:]*[/?#].*:)/i;
 
 /** Renders a note. Targets of links are looked for among the pages that the server says it links to. */
 export function render(source: string, from: string, outlinks: LinkedPage[]): Rendered {
-  const html = withoutInlineStyle(markdown.render(withoutComments(source)));
+  const html = withoutInlineStyle(markdown.render(source, {}));
   const fragment = DOMPurify.sanitize(html, ALLOWED);
   for (const element of fragment.querySelectorAll("[class]")) {
     // Classes of foreign HTML would put on our clothes; those of code blocks name a language.
@@ -146,6 +175,7 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
     element.removeAttribute("class");
     if (language && element.tagName === "CODE") element.setAttribute("data-language", language);
   }
+  fragment.querySelectorAll(LINES).forEach(bounded);
   const find = linkFinder(from, outlinks);
   fragment.querySelectorAll<HTMLAnchorElement>("a").forEach((link) => linked(link, find));
   fragment.querySelectorAll<HTMLElement>("[data-image]").forEach(pictured);
@@ -158,7 +188,19 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
     if (language) block.setAttribute("data-language", language);
   });
   tagged(fragment);
-  return { fragment, headings: outlined(fragment), hasMath: !!fragment.querySelector("[data-math]") };
+  return { fragment, headings: outlined(fragment) };
+}
+
+/** Elements whose children stand in lines, unless they hold one of the others. */
+const LINES = "p, li, td, th, h1, h2, h3, h4, h5, h6, div, span, a, em, strong";
+const BLOCKS = "p, div, ul, ol, dl, pre, table, blockquote, details, figure, h1, h2, h3, h4, h5, h6";
+/** A browser takes a time that grows with the square of this to break lines; no paragraph that is meant to be read has as many. */
+const MAX_INLINE = 4_000;
+
+/** A paragraph of very many small pieces becomes plain text. */
+function bounded(element: Element) {
+  if (element.childElementCount <= MAX_INLINE) return;
+  if (![...element.children].some((child) => child.matches(BLOCKS))) element.textContent = element.textContent;
 }
 
 /** markdown-it aligns cells by a style attribute, which the page's policy forbids; `align` says the same. */
@@ -166,14 +208,13 @@ function withoutInlineStyle(html: string): string {
   return html.replace(/<(t[hd]) style="text-align:(left|right|center)">/g, '<$1 align="$2">');
 }
 
-function withoutComments(source: string): string {
-  return source.replace(/^%%[^]*?%%$/gm, "").replace(/<!--[^]*?-->/g, "");
-}
-
 const fold = (text: string) => text.normalize("NFC").toLowerCase().replace(/[-_ ]+/g, " ").trim();
 const stem = (path: string) => path.slice(path.lastIndexOf("/") + 1).replace(/\.(md|markdown)$/i, "");
 
 export type FindLink = (target: string) => { path: string; heading: string } | null;
+
+/** Parts of a path that tell pages apart, from its end. */
+const MAX_PARTS = 32;
 
 /** Which page a link means. The server has resolved the links of this note: only its pages come into question. */
 export function linkFinder(from: string, outlinks: LinkedPage[]): FindLink {
@@ -185,7 +226,7 @@ export function linkFinder(from: string, outlinks: LinkedPage[]): FindLink {
   for (const page of outlinks) {
     const bare = page.filepath.replace(/\.(md|markdown)$/i, "");
     const parts = bare.split("/");
-    for (let at = 0; at < parts.length; at++) add(parts.slice(at).join("/"), page.filepath);
+    for (let at = Math.max(0, parts.length - MAX_PARTS); at < parts.length; at++) add(parts.slice(at).join("/"), page.filepath);
     add(page.title, page.filepath);
     if (/^(_?index|readme)$/i.test(stem(page.filepath))) add(parts.slice(0, -1).join("/"), page.filepath);
   }
@@ -196,7 +237,7 @@ export function linkFinder(from: string, outlinks: LinkedPage[]): FindLink {
     if (!name) return { path: from, heading };
     const bare = normal(name.replace(/\?.*$/, "").replace(/\/+$/, "").replace(/\.(md|markdown)$/i, ""));
     const candidates = [bare, normal(`${folder}/${bare}`), bare.replace(/^\/+/, "")];
-    const parts = bare.split("/").filter(Boolean);
+    const parts = bare.split("/").filter(Boolean).slice(-MAX_PARTS);
     for (let at = 1; at < parts.length; at++) candidates.push(parts.slice(at).join("/"));
     for (const candidate of candidates) {
       const path = names.get(fold(candidate));
@@ -244,19 +285,48 @@ function linked(link: HTMLAnchorElement, find: FindLink) {
     link.setAttribute("href", noteHref(found.path, found.heading));
     link.setAttribute("data-note", found.path);
     link.className = "internal";
+    const type = link.getAttribute("data-label");
+    if (type) link.after(badge(type));
   } else {
     link.className = "broken";
     link.title = `No note: ${wiki ?? written}`;
   }
 }
 
-/** Pictures are not loaded: the policy allows no other host, and the tools give text alone. */
+function badge(type: string): HTMLElement {
+  const badge = document.createElement("span");
+  badge.className = "kind";
+  badge.textContent = type.replace(/_/g, " ");
+  return badge;
+}
+
+/** The place of an image. Those of the vault are drawn when they come into sight; those of other sites are links. */
 function pictured(place: HTMLElement) {
   const source = place.dataset.image ?? "";
+  const label = place.dataset.label ?? "";
+  const width = /^(\d{1,4})(x\d+)?$/.exec(label)?.[1];
+  const name = place.title || (width ? "" : label) || nameOfFile(decode(source)) || "image";
   place.className = "image-place";
-  place.textContent = place.title || stem(decode(source)) || "image";
-  place.title = source;
+  place.textContent = name;
+  place.removeAttribute("data-image");
+  place.removeAttribute("title");
+  if (/^(https?:)?\/\//i.test(source)) {
+    const link = document.createElement("a");
+    link.href = source;
+    link.target = "_blank";
+    link.rel = "noopener noreferrer";
+    link.className = "external";
+    link.textContent = name;
+    link.title = "Images of other sites are not loaded";
+    place.replaceChildren(link);
+  } else if (IMAGE.test(source.replace(/[?#].*$/, ""))) {
+    place.dataset.vaultImage = decode(source.replace(/[?#].*$/, ""));
+    if (width) place.dataset.width = width;
+  } else {
+    place.title = source.slice(0, 200);
+  }
 }
+const nameOfFile = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 function tasked(item: HTMLLIElement) {
   const first = item.firstElementChild?.tagName === "P" ? item.firstElementChild.firstChild : item.firstChild;
@@ -324,13 +394,14 @@ function tagged(fragment: DocumentFragment) {
 }
 
 function outlined(fragment: DocumentFragment): Heading[] {
-  const used = new Set<string>();
+  const used = new Map<string, number>();
   return [...fragment.querySelectorAll<HTMLElement>("h1, h2, h3, h4, h5, h6")].map((heading) => {
     const text = heading.textContent?.trim() ?? "";
     const base = headingId(text);
-    let id = base;
-    for (let n = 2; used.has(id); n++) id = `${base}-${n}`;
-    used.add(id);
+    const before = used.get(base) ?? 0;
+    used.set(base, before + 1);
+    // A colon is in no id that is made of text.
+    const id = before ? `${base}:${before + 1}` : base;
     heading.id = id;
     heading.tabIndex = -1;
     return { id, text, level: Number(heading.tagName.slice(1)) };
@@ -342,10 +413,13 @@ export const headingId = (text: string) => `h-${fold(text).replace(/[^\p{L}\p{N}
 
 /** The first lines as plain text. */
 export function excerpt(source: string, chars = 240): string {
+  // Ends of links and tags are looked for from every start: only where the text is short.
   const text = source
+    .slice(0, 10 * chars)
     .replace(/```[^]*?(```|$)/g, " ")
     .replace(/!?\[\[([^\]|]*\|)?([^\]]*)\]\]/g, "$2")
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/\[![\w-]+\][+-]?/g, " ")
     .replace(/<[^>]*>/g, " ")
     .replace(/^(#+\s+|\s*\|).*$/gm, " ")
     .replace(/[*_`>#|=-]{1,}/g, " ")
@@ -357,11 +431,12 @@ export function excerpt(source: string, chars = 240): string {
 /** The sentence around the first link to a page, in three parts: before, the link's text, after. */
 export function sentenceAround(source: string, from: string, outlinks: LinkedPage[], to: string): [string, string, string] | null {
   const find = linkFinder(from, outlinks);
-  const pattern = /!?\[\[([^\]|\n]+)(?:\\?\|([^\]\n]*))?\]\]|\[([^\]\n]*)\]\(([^)\s]+)[^)]*\)/g;
+  const pattern = /!?\[\[([^\]|\n]{1,400})(?:\\?\|([^\]\n]{0,400}))?\]\]|\[([^\]\n]{0,400})\]\(([^)\s]{1,400})[^)]{0,400}\)/g;
   for (const match of source.matchAll(pattern)) {
     const target = match[1] ?? decode(match[4] ?? "");
     if (find(target)?.path !== to) continue;
-    const label = match[2] || match[3] || match[1] || "";
+    const typed = LINK_TYPE.test(match[2] ?? "");
+    const label = (!typed && match[2]) || match[3] || match[1] || "";
     const start = match.index;
     const before = clean(source.slice(Math.max(0, start - 220), start)).split(/(?<=[.!?。])\s|\n/).pop() ?? "";
     const after = inline(source.slice(start + match[0].length, start + match[0].length + 220)).split(/\n|(?<=[.!?。])\s/)[0] ?? "";
@@ -379,27 +454,3 @@ const inline = (text: string) =>
 
 /** And without those at the start of lines. */
 const clean = (text: string) => inline(text.replace(/^[\s>]*(?:[-*+]|\d+\.)?\s*(\[.\]\s*)?/gm, ""));
-
-/** Draws formulas; the renderer is loaded only where there are any. */
-export async function drawMath(root: ParentNode) {
-  const places = [...root.querySelectorAll<HTMLElement>("[data-math]")];
-  if (!places.length) return;
-  const { default: temml } = await import("temml");
-  for (const place of places) {
-    const span = document.createElement(place.dataset.math === "block" ? "div" : "span");
-    span.className = "math";
-    try {
-      const html = temml.renderToString(place.textContent ?? "", { displayMode: place.dataset.math === "block", throwOnError: true });
-      span.append(
-        DOMPurify.sanitize(html.replace(/ style="[^"]*"/g, ""), {
-          USE_PROFILES: { mathMl: true },
-          FORBID_ATTR: ["style", "href"],
-          RETURN_DOM_FRAGMENT: true,
-        }),
-      );
-      place.replaceWith(span);
-    } catch {
-      place.title = "This formula cannot be drawn";
-    }
-  }
-}

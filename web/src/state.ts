@@ -6,6 +6,8 @@ import type { GraphData, Status, Trace } from "./types";
 export type Connection = "connecting" | "live" | "lost";
 
 export const signedIn = signal(!!api.token());
+/** What ended, where this tab was signed in before; or the link that could not be used. */
+export const ended = signal<"session" | "token" | "link" | null>(null);
 export const connection = signal<Connection>("connecting");
 export const status = signal<Status | null>(null);
 export const graph = signal<GraphData | null>(null);
@@ -174,6 +176,7 @@ export async function follow() {
   following = false;
 }
 
-api.whenSignedOut(() => {
+api.whenSignedOut((what) => {
+  ended.value = what;
   signedIn.value = false;
 });

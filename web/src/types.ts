@@ -56,6 +56,8 @@ export interface GraphData {
     rank: number[];
   };
   entities: { id: number[]; name: string[]; type: string[]; observations: number[]; modified: number[] };
+  /** Notes that name their sources, by their place; every other note is untracked. */
+  freshness: { fresh: number[]; possibly_stale: number[]; stale: number[] };
   x: number[];
   y: number[];
   community: number[];

@@ -1,7 +1,7 @@
 // Eight hues that stay apart for colour-blind readers (after Okabe and Ito); the ninth and later are grey. The legend names each.
 import { type Model, isEntity, typeOf } from "./model";
 
-export type ColourBy = "community" | "folder" | "tag" | "type" | "changed";
+export type ColourBy = "community" | "folder" | "tag" | "type" | "changed" | "freshness";
 
 const LIGHT = ["#2b6cc4", "#d97f0a", "#0f9273", "#c2477f", "#7a5bd0", "#2aa1c9", "#b4492c", "#8a7d12"];
 const DARK = ["#6fa3f2", "#f0a541", "#3fc49f", "#ec7fb0", "#ab91f5", "#62c6ea", "#ee8262", "#cfc04a"];
@@ -29,11 +29,17 @@ const AGE_DARK = ["#57e0b0", "#3fbd92", "#3a8f74", "#426a5d", "#4c5058"];
 
 const NO_TAG = "No tag";
 
+/** Staleness of notes, by the files they are about; the words and meanings of the rest of the page. */
+const FRESHNESS = { stale: "Stale", possibly_stale: "Possibly stale", fresh: "Fresh", untracked: "Untracked" } as const;
+const FRESHNESS_LIGHT = ["#c0392f", "#c98a12", "#1f8f5c", "#b4b7bd"];
+const FRESHNESS_DARK = ["#f5938b", "#e6b056", "#62cc99", "#565b64"];
+
 export function categoryOf(model: Model, node: number, by: ColourBy, now: number): string {
   if (by === "changed") {
     const days = (now - model.modified[node]! * 1000) / 86_400_000;
     return AGES.find(([, most]) => days <= most)![0];
   }
+  if (by === "freshness") return FRESHNESS[model.freshness[node]!];
   if (isEntity(model, node) && by !== "community") return `Memory: ${typeOf(model, node)}`;
   if (by === "type") return typeOf(model, node);
   if (by === "tag") {
@@ -89,9 +95,13 @@ export function colour(model: Model, by: ColourBy, dark: boolean): { categories:
   for (const category of categories) counts.set(category, (counts.get(category) ?? 0) + 1);
   const colours = new Map<string, string>();
   let legend: Legend[];
+  const row = (label: string, colour: string): Legend => ({ label, category: label, colour, count: counts.get(label) ?? 0 });
   if (by === "changed") {
     const ramp = dark ? AGE_DARK : AGE_LIGHT;
-    legend = AGES.map(([label], at) => ({ label, category: label, colour: ramp[at]!, count: counts.get(label) ?? 0 }));
+    legend = AGES.map(([label], at) => row(label, ramp[at]!));
+  } else if (by === "freshness") {
+    const ramp = dark ? FRESHNESS_DARK : FRESHNESS_LIGHT;
+    legend = Object.values(FRESHNESS).map((label, at) => row(label, ramp[at]!));
   } else {
     const hues = palette(dark);
     const sorted = [...counts].sort((a, b) => Number(isRest(a[0])) - Number(isRest(b[0])) || b[1] - a[1]);

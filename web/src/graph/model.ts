@@ -1,5 +1,5 @@
 // The graph as the picture needs it: one row a node, whatever it is, and the questions that the view asks.
-import type { GraphData } from "../types";
+import type { Freshness, GraphData } from "../types";
 
 export type NodeKind = "note" | "entity";
 
@@ -20,6 +20,7 @@ export interface Model {
   places: Map<string, number>;
   communities: Community[];
   modified: Float64Array;
+  freshness: Freshness[];
 }
 
 export interface Community {
@@ -93,8 +94,10 @@ export function buildModel(data: GraphData): Model {
     places.set(node < notes ? noteKey(data.notes.id[node]!) : entityKey(data.entities.id[node - notes]!), node);
   }
   const modified = Float64Array.from([...data.notes.modified, ...data.entities.modified]);
+  const freshness = new Array<Freshness>(size).fill("untracked");
+  for (const level of ["fresh", "possibly_stale", "stale"] as const) for (const node of data.freshness[level]) freshness[node] = level;
   const model: Model = {
-    data, size, notes, names, order, radius, degree, starts, targets, types, outward, places, modified,
+    data, size, notes, names, order, radius, degree, starts, targets, types, outward, places, modified, freshness,
     communities: [],
   };
   model.communities = findCommunities(model, order);

@@ -2,7 +2,9 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go, route } from "../router";
-import { graph, isDark, loadGraph, toggleTheme } from "../state";
+import { call } from "../api";
+import { canWrite, graph, has, isDark, loadGraph, status, toggleTheme } from "../state";
+import { chosenEditor, EDITORS, editorAddress } from "./editors";
 import { folderOf } from "./format";
 import { Icon, type IconName } from "./icons";
 
@@ -41,6 +43,10 @@ function entries(): Entry[] {
     { name: "Copy address of this page", icon: "copy", detail: "", key: "do:copy", run: () => navigator.clipboard?.writeText(location.href), weight: 0 },
   ];
   const { view: current, arg } = route.value;
+  if (current === "note" && status.value?.folder) {
+    const open = () => location.assign(editorAddress(`${status.value!.folder}/${arg.split("#")[0]}`));
+    list.push({ name: `Open this note in ${EDITORS[chosenEditor()]}`, icon: "edit", detail: "", key: "do:editor", run: open, weight: 0.2 });
+  }
   if (current === "note") {
     list.push({ name: "Show this note in the graph", icon: "graph", detail: "", key: "do:graph", run: () => go("graph", `note/${arg}`), weight: 0.2 });
   }
@@ -76,6 +82,18 @@ export function fuzzy(typed: string, name: string): number {
 }
 
 const SHOWN = 12;
+/** Why the last note could not be created. */
+const notCreated = signal("");
+
+async function newNote(title: string) {
+  try {
+    const node = await call<{ id: string }>("create_node", { id: `${title.replace(/[\\/:*?"<>|#^[\]]+/g, " ").trim()}.md`, title, content: "", tags: [] });
+    go("note", node.id);
+  } catch (error) {
+    notCreated.value = (error as Error).message;
+    menuOpen.value = true;
+  }
+}
 
 export function CommandMenu() {
   const open = menuOpen.value;
@@ -94,8 +112,12 @@ export function CommandMenu() {
       const match = fuzzy(words, entry.name);
       return match > 0.25 ? match + bonus : 0;
     };
+    const search: Entry = { name: `Search the text for “${words}”`, icon: "search", detail: "", key: "do:search", run: () => go("search", words), weight: 0 };
+    const fresh: Entry = { name: `New note “${words}”`, icon: "edit", detail: "", key: "do:new", run: () => newNote(words), weight: 0 };
     const scored = all.map((entry) => ({ entry, score: score(entry) })).filter((row) => row.score > 0);
-    return scored.sort((a, b) => b.score - a.score).slice(0, SHOWN).map((row) => row.entry);
+    const best = scored.sort((a, b) => b.score - a.score).slice(0, SHOWN).map((row) => row.entry);
+    if (!words) return best;
+    return [...best.slice(0, SHOWN - 2), search, ...(canWrite.value && has("create_node") ? [fresh] : [])];
   }, [all, typed]);
   useEffect(() => {
     if (open) {
@@ -105,7 +127,10 @@ export function CommandMenu() {
       dialog.current?.showModal();
     } else dialog.current?.close();
   }, [open]);
-  useEffect(() => setAt(0), [typed]);
+  useEffect(() => {
+    setAt(0);
+    if (typed) notCreated.value = "";
+  }, [typed]);
   const run = (entry: Entry | undefined) => {
     menuOpen.value = false;
     // At once, so that the next key goes to the page.
@@ -114,7 +139,7 @@ export function CommandMenu() {
     if (entry) {
       remember(entry.key);
       entry.run();
-    } else if (typed.trim()) go("search", typed.trim());
+    }
   };
   return (
     <dialog ref={dialog} class="menu" aria-label="Search or jump" onClose={() => (menuOpen.value = false)} onClick={(event) => event.target === dialog.current && (menuOpen.value = false)}>
@@ -151,9 +176,9 @@ export function CommandMenu() {
             </li>
           ))}
         </ul>
-        {!found.length && (
-          <p class="quiet-line">
-            No name matches. <kbd>Enter</kbd> searches the text for it.
+        {notCreated.value && (
+          <p class="notice stale" role="alert">
+            {notCreated.value}
           </p>
         )}
       </div>

@@ -6,7 +6,7 @@ import { connection, has, notesVersion, trail } from "../state";
 import type { Trace } from "../types";
 import { ago, clock, duration, folderOf, when } from "../ui/format";
 import { Icon } from "../ui/icons";
-import { Empty, Skeleton, useLoad } from "../ui/states";
+import { Skeleton, useLoad } from "../ui/states";
 
 type What = "all" | "writes" | "call" | "note" | "memory";
 const WHAT: [What, string][] = [
@@ -59,9 +59,13 @@ export function Changes() {
           ))}
         </ol>
       ) : (
-        <Empty icon="changes" title={connection.value === "live" ? "Waiting for the first change" : "Not connected"}>
-          <p>Each call of an agent and each changed file appears here the moment it happens. Before this page was opened:</p>
-        </Empty>
+        <p class="quiet-line waiting" role="status">
+          {connection.value !== "live"
+            ? "Not connected. Calls and changes appear here again when the server answers."
+            : live.length
+              ? "Nothing of this kind yet."
+              : "Nothing since this page was opened. Each call of an agent and each changed file appears here as it happens."}
+        </p>
       )}
       <Earlier />
     </div>

@@ -102,6 +102,8 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     else selection.value = { kind: "entity", id: model.data.entities.id[last - model.notes]! };
     go("graph", last === undefined ? "" : last < model.notes ? `note/${keyOf(model, last)}` : `entity/${model.data.entities.id[last - model.notes]}`, true);
   };
+  /** Behind the next layout: the inspector takes its part of the picture first. */
+  const showChosen = (node: number) => requestAnimationFrame(() => requestAnimationFrame(() => scene.current?.show([...around(model, node, 1)], true)));
   const chooseNow = useRef(choose);
   chooseNow.current = choose;
   const pickedNow = useRef(picked);
@@ -147,7 +149,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     const node = arg ? model.places.get(key) : undefined;
     if (node === undefined || node === pickedNow.current[pickedNow.current.length - 1]) return;
     choose([node]);
-    scene.current?.show([...around(model, node, 1)]);
+    showChosen(node);
   }, [arg, model]);
 
   const keys = (event: KeyboardEvent) => {
@@ -178,7 +180,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     const at = picked[0] === undefined ? -1 : model.order.indexOf(picked[0]);
     const node = model.order[(at + step + model.size) % model.size]!;
     choose([node]);
-    scene.current?.show([...around(model, node, 1)]);
+    showChosen(node);
   };
 
   const shownCount = useMemo(() => {
@@ -205,7 +207,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
           <input type="search" placeholder="Find in graph" value={query} onInput={(event) => setQuery(event.currentTarget.value)} aria-label="Find in graph" />
         </label>
         <div class="segments" role="group" aria-label="Colour by">
-          {(["community", "folder", "tag", "type", "changed"] as const).map((name) => (
+          {(["community", "folder", "tag", "type", "changed", "freshness"] as const).map((name) => (
             <button
               key={name}
               aria-pressed={by === name}
@@ -214,7 +216,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
                 localStorage.setItem("quipu.colour", name);
               }}
             >
-              {{ community: "Groups", folder: "Folder", tag: "Tag", type: "Type", changed: "Changed" }[name]}
+              {{ community: "Groups", folder: "Folder", tag: "Tag", type: "Type", changed: "Changed", freshness: "Freshness" }[name]}
             </button>
           ))}
         </div>
@@ -258,6 +260,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
               <span>{from ? `Changed since ${new Date(from * 1000).toISOString().slice(0, 10)}` : "Any time"}</span>
               <input type="range" min="0" max="99" value={since} onInput={(event) => setSince(Number(event.currentTarget.value))} aria-label="Changed since" />
             </label>
+            {by === "freshness" && <p class="rest">A note is tracked when its frontmatter names files under source_refs.</p>}
             {model.size > model.notes && (
               <p class="shapes">
                 <Swatch colour="currentColor" /> note <Swatch colour="currentColor" square /> memory

@@ -1,11 +1,11 @@
 // Whether all is well: counters, progress, latency, warnings with what to do, and who is connected.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { href } from "../router";
 import { callRate, connection, graph, loadGraph, loadStatus, status } from "../state";
-import { buildModel } from "../graph/model";
+import { buildModel, type Model } from "../graph/model";
 import { count, duration, plural } from "../ui/format";
-import { Empty, Skeleton, Spark } from "../ui/states";
+import { FreshnessMark, Skeleton, Spark } from "../ui/states";
 
 const REFRESH_MS = 3_000;
 
@@ -16,6 +16,8 @@ export function Health() {
     loadGraph();
     return () => clearInterval(timer);
   }, []);
+  const data = graph.value;
+  const model = useMemo(() => (data ? buildModel(data) : null), [data]);
   if (!known) return <div class="view health"><Skeleton kind="cards" rows={4} /></div>;
   const embedded = known.to_embed ? known.embedded / known.to_embed : 1;
   return (
@@ -62,7 +64,8 @@ export function Health() {
           )}
         </section>
         <Warnings />
-        <Orphans />
+        <StaleNotes model={model} />
+        <Orphans model={model} />
       </div>
     </div>
   );
@@ -139,6 +142,18 @@ const KINDS: [RegExp, string, string][] = [
   [/sources|git/i, "Sources", "Check `source_refs` of the note."],
 ];
 
+/** A warning begins with the path of its note. */
+function withLink(line: string) {
+  const path = /^"([^"]+\.(?:md|markdown))":?/i.exec(line);
+  if (!path) return line;
+  return (
+    <>
+      <a href={href("note", path[1]!)}>{path[1]}</a>
+      {line.slice(path[0].length).replace(/^/, ":").replace(/^::/, ":")}
+    </>
+  );
+}
+
 function Warnings() {
   const known = status.value!;
   const groups = useMemo(() => {
@@ -167,7 +182,7 @@ function Warnings() {
             <p class="muted small">{group.fix}</p>
             <ul class="plain small">
               {group.lines.map((line, at) => (
-                <li key={at}>{line}</li>
+                <li key={at}>{withLink(line)}</li>
               ))}
             </ul>
           </details>
@@ -179,31 +194,62 @@ function Warnings() {
   );
 }
 
-function Orphans() {
-  const data = graph.value;
-  const model = useMemo(() => (data ? buildModel(data) : null), [data]);
-  if (!model) return null;
-  const orphans = model.order.filter((node) => node < model.notes && !model.degree[node]);
+/** Notes whose sources changed after them, the worst first. */
+function StaleNotes({ model }: { model: Model | null }) {
+  const marks = { stale: 0, possibly_stale: 1 } as Record<string, number>;
+  const stale = model?.order.filter((node) => model.freshness[node]! in marks).sort((a, b) => marks[model.freshness[a]!]! - marks[model.freshness[b]!]!) ?? [];
+  const tracked = model?.freshness.filter((level) => level !== "untracked").length ?? 0;
+  return (
+    <NoteList
+      title="Stale pages"
+      model={model}
+      nodes={stale}
+      none={tracked ? `${plural(tracked, "page")} with sources, none of them stale.` : "No note names its sources. List files under source_refs in the frontmatter, and this shows when they change."}
+      mark={(node) => <FreshnessMark value={model!.freshness[node]!} />}
+    />
+  );
+}
+
+function Orphans({ model }: { model: Model | null }) {
+  const orphans = model?.order.filter((node) => node < model.notes && !model.degree[node]) ?? [];
+  return <NoteList title="Unlinked notes" model={model} nodes={orphans} none="Every note is linked." />;
+}
+
+const LISTED = 12;
+
+function NoteList(props: { title: string; model: Model | null; nodes: number[]; none: string; mark?: (node: number) => ComponentChildren }) {
+  const { title, model, nodes, none, mark } = props;
+  const [shown, setShown] = useState(LISTED);
   return (
     <section class="panel">
       <header>
         <h2>
-          Unlinked notes <span class="count">{count(orphans.length)}</span>
+          {title} <span class="count">{model ? count(nodes.length) : ""}</span>
         </h2>
       </header>
-      {orphans.length ? (
-        <ul class="rows">
-          {orphans.slice(0, 12).map((node) => (
-            <li key={node}>
-              <a href={href("note", model.data.notes.id[node]!)}>
-                <span class="name">{model.names[node]}</span>
-                <span class="where">{model.data.folders[model.data.notes.folder[node]!]}</span>
-              </a>
-            </li>
-          ))}
-        </ul>
+      {!model ? (
+        <Skeleton rows={4} />
+      ) : nodes.length ? (
+        <>
+          <ul class="rows">
+            {nodes.slice(0, shown).map((node) => (
+              <li key={node}>
+                <a href={href("note", model.data.notes.id[node]!)}>
+                  <span class="name">{model.names[node]}</span>
+                  <span class="where">{model.data.folders[model.data.notes.folder[node]!]}</span>
+                  {mark?.(node)}
+                </a>
+              </li>
+            ))}
+          </ul>
+          {nodes.length > shown && (
+            <button class="text-button" onClick={() => setShown(shown + 50)}>
+              Show more
+            </button>
+          )}
+        </>
       ) : (
-        <Empty icon="check" title="Every note is linked" />
+        <p class="quiet-line">{none}</p>
       )}
     </section>
   );

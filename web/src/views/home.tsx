@@ -1,8 +1,9 @@
 // What a person wants to know first: what changed and by whom, what matters, what needs a decision.
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { call } from "../api";
 import { href } from "../router";
-import { canWrite, has, lastVisit, memoryVersion, notesVersion, status, trail } from "../state";
+import { canWrite, graph, has, lastVisit, loadGraph, memoryVersion, notesVersion, status, trail } from "../state";
 import type { Merge } from "../types";
 import { ago, clock, count, folderOf, plural } from "../ui/format";
 import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
@@ -127,6 +128,8 @@ function Bar({ value }: { value: number }) {
   );
 }
 
+const READ_AHEAD = 5_000;
+
 /** Decisions that wait: each row leads to where it is made. */
 function Attention() {
   const known = status.value;
@@ -135,10 +138,16 @@ function Attention() {
     (stop) => (has("suggest_merges") ? call<Merge[]>("suggest_merges", { limit: 20, threshold: 0.2 }, stop) : Promise.resolve([])),
     [memory, has("suggest_merges")],
   );
+  // Small enough to be read ahead: it says which pages are stale, and the graph opens at once.
+  const isSmall = !!known?.indexed && known.notes <= READ_AHEAD;
+  useEffect(() => {
+    if (isSmall && !graph.value) loadGraph();
+  }, [isSmall]);
   const rows: [string, string, number, string][] = known
     ? [
         ["Broken links", "Links whose note does not exist", known.broken_links, href("health")],
         ["Unlinked notes", "No link leads to or from them", known.orphans, href("health")],
+        ...(graph.value ? [["Stale pages", "Their sources changed after them", graph.value.freshness.stale.length, href("health")] as [string, string, number, string]] : []),
         ["Possible duplicates", "Entities that may be one thing", merges.data?.length ?? 0, href("memory", "duplicates")],
         ["Warnings", "Files with something odd", known.warnings_total - known.broken_links, href("health")],
       ]

@@ -1,0 +1,66 @@
+// Notes made to freeze the tab: what a renderer with a quadratic step would chew on for minutes.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { check, copied, open, page, stop, until } from "./session.mjs";
+
+const CHARS = 400_000;
+/** Text of this size takes a fraction of it; a step that looks at the rest of the note for each character takes many times as long. */
+const LIMIT_MS = 8_000;
+const repeated = (text) => text.repeat(Math.ceil(CHARS / text.length));
+
+const NOTES = {
+  "open wikilinks": repeated("[["),
+  "open wikilinks with text": repeated("[[a|"),
+  "open links": repeated("[a]("),
+  "open brackets": repeated("["),
+  "open tags": `<div>\n${repeated("<a ")}`,
+  "open tags inline": `x ${repeated("<a ")}`,
+  "open attributes": `<div>\n${repeated("<a b='")}`,
+  "attributes without end": `<div>\n<a ${repeated("b ")}`,
+  "open comments": `x ${repeated("<!-- ")}`,
+  "open comment blocks": repeated("<!--\n\n"),
+  "open comments of Obsidian": repeated("%% a\n"),
+  "open cdata": `x ${repeated("<![CDATA[ ")}`,
+  "open instructions": `x ${repeated("<? ")}`,
+  "script elements": `<div>\n${repeated("<script>")}`,
+  "closed script elements": `<div>\n${repeated("<script></script >")}`,
+  "equal headings": repeated("# a\n"),
+  "a link of slashes": `[x](${repeated("a/")})`,
+  formulas: repeated("$a "),
+  "open formulas": repeated("$$a "),
+  emphasis: repeated("*a _"),
+  backticks: repeated("` ``"),
+  quotes: repeated("> ").slice(0, 2_000) + repeated("\n>"),
+  "nested lists": Array.from({ length: 600 }, (_, depth) => `${" ".repeat(2 * depth)}- a`).join("\n"),
+  "task boxes": repeated("- [ ] #1\n"),
+  "number signs": repeated(" #1"),
+  "table cells": `|a|\n|-|\n${repeated("|")}`,
+  addresses: repeated("http://a.b/ "),
+  "marks": repeated("==a"),
+  "entities": repeated("&amp"),
+};
+
+export async function hostile(browser) {
+  const place = copied(null);
+  mkdirSync(place.vault, { recursive: true });
+  Object.entries(NOTES).forEach(([, text], n) => writeFileSync(join(place.vault, `n${n}.md`), `${text}\n`));
+  writeFileSync(join(place.vault, "plain.md"), "# Plain\n\nText.\n");
+  const { base, secret, child } = await open(place);
+  const { page: tab, context, faults } = await page(browser);
+  await tab.goto(`${base}/#k=${secret}`);
+  await tab.waitForSelector(".frame");
+  for (const [n, name] of Object.keys(NOTES).entries()) {
+    await tab.evaluate(() => (location.hash = "#/note/plain.md"));
+    await tab.waitForSelector(".prose p");
+    const start = Date.now();
+    await tab.evaluate((to) => (location.hash = to), `#/note/n${n}.md`);
+    const path = `n${n}.md`;
+    const isShown = await until(() => tab.evaluate((path) => document.querySelector(".crumbs")?.textContent === path && !!document.querySelector(".prose"), path), LIMIT_MS);
+    check(`a note of ${name} is shown in time`, isShown, Date.now() - start);
+    if (process.env.TIMES) console.log(`${name}: ${Date.now() - start} ms`);
+    if (!isShown) break;
+  }
+  check("hostile notes: the console is empty", !faults.length, faults);
+  await context.close();
+  await stop(child);
+}

@@ -1,0 +1,103 @@
+// Versions of a note as a timeline, each with its difference from the present text, and the way back.
+import { useState } from "preact/hooks";
+import { call } from "../api";
+import { unifiedRows } from "../line_diff";
+import { canWrite, has } from "../state";
+import { ago, count, when } from "../ui/format";
+import { SideBySide } from "../ui/side_by_side";
+import { Skeleton, useLoad } from "../ui/states";
+
+interface Version {
+  version: string;
+  at: string;
+  by: string;
+  action: string;
+  chars: number;
+}
+
+export function History({ path, version }: { path: string; version?: string }) {
+  const [open, setOpen] = useState(false);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const { data, error } = useLoad(
+    (stop) => (open ? call<{ versions: Version[] }>("node_history", { id: path, limit: 50 }, stop) : Promise.resolve(null)),
+    [open, path, version],
+    [path],
+  );
+  return (
+    <details class="after history" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>History</h2>
+      </summary>
+      {!open ? null : error ? (
+        <p class="muted">{error.message}</p>
+      ) : !data ? (
+        <Skeleton rows={3} />
+      ) : (
+        <ol class="timeline">
+          {data.versions.map((entry, at) => (
+            <li key={entry.version}>
+              {at === 0 ? (
+                <p>
+                  <Line entry={entry} /> <span class="kind">current</span>
+                </p>
+              ) : (
+                <button class="version" aria-expanded={chosen === entry.version} onClick={() => setChosen(chosen === entry.version ? null : entry.version)}>
+                  <Line entry={entry} />
+                </button>
+              )}
+              {at > 0 && chosen === entry.version && <Difference path={path} entry={entry} current={version} done={() => setChosen(null)} />}
+            </li>
+          ))}
+          {data.versions.length === 1 && <li class="muted small">No earlier version is kept.</li>}
+        </ol>
+      )}
+    </details>
+  );
+}
+
+function Line({ entry }: { entry: Version }) {
+  const at = Date.parse(entry.at);
+  return (
+    <>
+      <time title={when(at)}>{ago(at)}</time> {entry.action} <span class="muted">by {entry.by || "another program"} · {count(entry.chars)} characters</span>
+    </>
+  );
+}
+
+function Difference({ path, entry, current, done }: { path: string; entry: Version; current?: string; done: () => void }) {
+  const [failed, setFailed] = useState<Error | null>(null);
+  const [asked, setAsked] = useState(false);
+  const { data, error } = useLoad((stop) => call<{ diff: string }>("diff_node", { id: path, from: entry.version }, stop), [path, entry.version, current]);
+  if (error) return <p class="muted">{error.message}</p>;
+  if (!data) return <Skeleton rows={3} />;
+  const rows = unifiedRows(data.diff);
+  return (
+    <>
+      {data.diff.trim() ? <SideBySide rows={rows} left={`Then, ${ago(Date.parse(entry.at))}`} right="Now" /> : <p class="muted">Its text is that of the present version.</p>}
+      {failed && (
+        <p class="notice stale" role="alert">
+          {failed.message}
+        </p>
+      )}
+      {canWrite.value && has("revert_node") && data.diff.trim() && (
+        <div class="actions">
+          {asked ? (
+            <>
+              <span role="alert">Replace the present text by this version? The present one stays in the history.</span>
+              <button class="button primary" onClick={() => call("revert_node", { id: path, version: entry.version }).then(done, setFailed)}>
+                Revert
+              </button>
+              <button class="button quiet" onClick={() => setAsked(false)}>
+                Cancel
+              </button>
+            </>
+          ) : (
+            <button class="button" onClick={() => setAsked(true)}>
+              Revert to this version
+            </button>
+          )}
+        </div>
+      )}
+    </>
+  );
+}

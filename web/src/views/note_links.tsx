@@ -1,0 +1,136 @@
+// What leads to a note: links with the sentence around each, and texts that name it without a link.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call } from "../api";
+import { sentenceAround } from "../markdown";
+import { href } from "../router";
+import type { LinkedPage, Page } from "../types";
+import { count } from "../ui/format";
+import { Skeleton, useLoad } from "../ui/states";
+
+const BACKLINKS = 30;
+
+export function Backlinks({ page }: { page: Page }) {
+  const all = unique(page.backlinks);
+  const total = page.backlinks_total ?? all.length;
+  const [shownCount, setShown] = useState(BACKLINKS);
+  if (!all.length) {
+    return (
+      <section class="after">
+        <h2>Backlinks</h2>
+        <p class="muted">No note links to this one yet.</p>
+      </section>
+    );
+  }
+  return (
+    <section class="after">
+      <h2>
+        Backlinks <span class="count">{count(total)}</span>
+      </h2>
+      <ul class="backlinks">
+        {all.slice(0, shownCount).map((link) => (
+          <Backlink key={link.filepath} link={link} to={page.filepath} />
+        ))}
+      </ul>
+      {all.length > shownCount && (
+        <button class="button quiet" onClick={() => setShown((n) => n + BACKLINKS)}>
+          Show more
+        </button>
+      )}
+    </section>
+  );
+}
+
+function unique(links: LinkedPage[]): LinkedPage[] {
+  const seen = new Set<string>();
+  return links.filter((link) => !seen.has(link.filepath) && seen.add(link.filepath));
+}
+
+/** A linking note with the sentence around its link, read when it comes into sight. */
+function Backlink({ link, to }: { link: LinkedPage; to: string }) {
+  const item = useRef<HTMLLIElement>(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true), { rootMargin: "200px" });
+    if (item.current) observer.observe(item.current);
+    return () => observer.disconnect();
+  }, []);
+  const { data } = useLoad(
+    async (stop) => {
+      if (!seen) return null;
+      const page = await call<Page>("ubp_get_page", { filepath: link.filepath }, stop);
+      return sentenceAround(page.content, page.filepath, page.outlinks, to);
+    },
+    [seen, link.filepath, to],
+  );
+  return (
+    <li ref={item}>
+      <a href={href("note", link.filepath)}>{link.title}</a>
+      {link.link_type !== "references" && <span class="kind">{link.link_type.replace(/_/g, " ")}</span>}
+      <p>
+        {data ? (
+          <>
+            {data[0]}
+            <mark>{data[1]}</mark>
+            {data[2]}
+          </>
+        ) : (
+          " "
+        )}
+      </p>
+    </li>
+  );
+}
+
+interface Fulltext {
+  results: { filepath: string; title: string; heading?: string | null; snippet: string }[];
+}
+
+export function Mentions({ page }: { page: Page }) {
+  const [open, setOpen] = useState(false);
+  const { data } = useLoad(
+    async (stop) => {
+      if (!open) return null;
+      const found = await call<Fulltext>("ubp_fulltext_search", { query: page.title.slice(0, 200), limit: 50 }, stop);
+      const linked = new Set([...page.backlinks, ...page.outlinks].map((link) => link.filepath).concat(page.filepath));
+      const title = page.title.toLowerCase();
+      return found.results.filter((hit) => !linked.has(hit.filepath) && strip(hit.snippet).toLowerCase().includes(title));
+    },
+    [open, page.filepath],
+  );
+  return (
+    <details class="after mentions" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>Unlinked mentions</h2>
+      </summary>
+      {!open ? null : !data ? (
+        <Skeleton rows={3} />
+      ) : data.length ? (
+        <ul class="backlinks">
+          {data.map((hit, at) => (
+            <li key={at}>
+              <a href={href("note", hit.filepath)}>{hit.title}</a>
+              <p>{withMark(strip(hit.snippet), page.title)}</p>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p class="muted">No other note has this title in its text.</p>
+      )}
+    </details>
+  );
+}
+
+const strip = (snippet: string) => snippet.replace(/<\/?mark>/g, "");
+
+function withMark(text: string, title: string) {
+  const at = text.toLowerCase().indexOf(title.toLowerCase());
+  if (at < 0) return text;
+  return (
+    <>
+      {text.slice(0, at)}
+      <mark>{text.slice(at, at + title.length)}</mark>
+      {text.slice(at + title.length)}
+    </>
+  );
+}
+
