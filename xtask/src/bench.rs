@@ -3,6 +3,7 @@
 //! Compare rows and the way they grow, not machines: the exponent says how a time grows with the vault (1 is in step with
 //! it), and is what tells a slow machine from a slow algorithm.
 
+pub(crate) mod meaning;
 mod measure;
 mod search;
 mod table;

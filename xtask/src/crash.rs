@@ -1,8 +1,10 @@
 //! `cargo xtask crash`: ends the server with SIGKILL at a random moment of a storm of writes, starts it again, and looks.
 //!
 //! What must hold each time: every acknowledged write is there to the byte, a write that was under way happened whole or not
-//! at all, nothing else lies in the vault, and the index says what a fresh one would say.
+//! at all, nothing else lies in the vault, the index says what a fresh one would say, and the history has one entry for every
+//! write, whose versions are kept as it says.
 
+mod history;
 mod memory;
 mod model;
 mod questions;
@@ -20,7 +22,7 @@ use quipu_testkit::generate::Random;
 use crate::shell;
 pub(crate) use memory::run as run_memory;
 use model::Model;
-pub(crate) use questions::{Answered, ask_together};
+pub(crate) use questions::{Answered, ask_index, ask_text, ids};
 
 /// Rounds unless told otherwise.
 pub(crate) const ROUNDS: u64 = 200;
@@ -58,10 +60,18 @@ fn run_lane(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<u64> {
     let mut random = Random(seed);
     let mut model = Model::default();
     model.lay_out(&vault)?;
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut entries) = (0, 0);
     for round in 0..rounds {
         let outcome = storm::blow(binary, &vault, &mut model, &mut random).and_then(|acknowledged| {
             inspect(binary, &vault, &mut model, home.path())?;
+            let found = history::inspect(&vault)?;
+            let new = found.checked_sub(entries).context("the history lost entries")?;
+            let most = acknowledged + storm::UNDER_WAY as u64;
+            ensure!(
+                (acknowledged..=most).contains(&new),
+                "{acknowledged} writes were acknowledged and {new} are in the history"
+            );
+            entries = found;
             Ok(acknowledged)
         });
         match outcome {

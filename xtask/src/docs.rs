@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: writes the generated pages anew. The tests that compare them do the writing when told to.
+//! `cargo xtask docs`: writes the generated pages again. The tests that compare them do the writing when told to.
 
 use crate::shell::{self, cargo};
 

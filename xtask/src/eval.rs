@@ -55,11 +55,7 @@ const END: &str = "<!-- end -->";
 fn build() -> anyhow::Result<PathBuf> {
     let arguments =
         ["bench", "-p", "quipu", "--bench", "ranking", "--no-run", "--message-format=json-render-diagnostics"];
-    let printed = shell::output(&mut shell::cargo(&arguments))?;
-    let messages = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut built = messages.filter(|message| message["target"]["name"] == "ranking");
-    let built = built.find_map(|message| Some(message["executable"].as_str()?.into()));
-    built.context("cargo did not say where it put the program")
+    shell::built(&mut shell::cargo(&arguments), "ranking")
 }
 
 fn measure(program: &Path, data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Result<Value> {
@@ -97,7 +93,7 @@ fn lay_out(documents: &Path, vault: &Path) -> anyhow::Result<()> {
     for line in fs::read_to_string(documents)?.lines() {
         let document: Value = serde_json::from_str(line)?;
         let text = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
-        // Ids of sets may have capitals that matter to nobody, and slashes.
+        // Ids of sets may have capitals that do not matter, and slashes.
         let name = text("id").replace('%', "%25").replace('/', "%2f");
         let title = serde_json::to_string(&text("title"))?;
         let title = if text("title").is_empty() { String::new() } else { format!("---\ntitle: {title}\n---\n") };

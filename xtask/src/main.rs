@@ -14,6 +14,7 @@ mod docs;
 mod eval;
 mod explorer;
 mod fuzz;
+mod instructions;
 mod latency;
 mod load;
 mod memory;
@@ -34,7 +35,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 const HELP: &str = "\
-cargo xtask test [--quick]                 runs every check; --quick skips crash rounds and other MCP clients
+cargo xtask test [--quick]                 runs every check; --quick skips instruction counts, crash rounds and
+                                           other MCP clients
 cargo xtask peers                          runs only the checks with other MCP clients
 cargo xtask crash [--rounds N] [--seed N]  kills the server during writes and checks what is on disk
 cargo xtask share [--kills N] [--seed N] [--release]
@@ -44,9 +46,12 @@ cargo xtask fuzz files|renames [--rounds N] [--seed N]
                                            with a fresh one; renames: renames and moves notes and compares the target of every link
 cargo xtask load [--clients N] [--seconds N] [--release]
                                            reads and writes with many HTTP clients at once; fails on a lost write
+cargo xtask instructions [--write]         counts the instructions of the hot paths; fails where one takes 10 % more than it did;
+                                           --write accepts the counts
 cargo xtask latency [--write]              measures a call to the owner, through the socket and over HTTP
-cargo xtask bench [--sizes 1k,10k,100k] [--write]
-                                           measures the release build against the budgets; --write updates docs/
+cargo xtask bench [--sizes 1k,10k,100k] [--meaning] [--write]
+                                           measures the release build against the budgets; --meaning measures only how
+                                           soon a fresh vault can be searched by meaning; --write updates docs/
 cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            measures memory: duplicates and recall on real data, speed of the library
                                            without and with vectors, and speed over stdio beside the reference server
@@ -92,7 +97,9 @@ fn main() -> anyhow::Result<ExitCode> {
             let seconds = options.number("--seconds")?.unwrap_or(load::SECONDS);
             load::run(&shell::build_binary(options.profile())?, clients, seconds)
         }
+        "instructions" => instructions::run(options.has("--write"), &mut steps::Tally::default()),
         "latency" => latency::run(options.has("--write")),
+        "bench" if options.has("--meaning") => bench::meaning::run(options.has("--write")),
         "bench" => {
             let sizes = options.value("--sizes").unwrap_or("1k,10k");
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))

@@ -1,6 +1,6 @@
 //! Programs written by others that talk to the built binary: two generations of the Python and of the TypeScript client, the
 //! inspector, and the conformance suite. Their versions are pinned in `tests/peers/`; what is installed is kept below `target/peers/` and made
-//! anew when a pin changes.
+//! again when a pin changes.
 
 mod conformance;
 pub(crate) mod http;

@@ -1,7 +1,7 @@
 //! `cargo xtask share`: eight clients, each with a server of its own on one vault, write notes and memory while the server
 //! that owns the vault is killed again and again; then everything is counted.
 //!
-//! What must hold: a client whose own server lives never sees an error, whoever else dies; every acknowledged write is there
+//! What must hold: a client whose own server lives never sees an error, whichever other process dies; every acknowledged write is there
 //! exactly once and to the byte; one that was under way when its own server was killed is there once or not at all; the
 //! index says what a fresh one would say; and when the clients leave, no process stays.
 
@@ -26,7 +26,7 @@ use client::{Expected, Tally, Writer};
 /// Kills of an owner unless told otherwise; as many as the test command has time for.
 pub(crate) const KILLS: u64 = 25;
 
-/// No client may wait longer for a write, whoever dies meanwhile, on a machine that has other things to do as well.
+/// No client may wait longer for a write, whichever process dies meanwhile, on a machine that has other things to do as well.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Entities looked at together.

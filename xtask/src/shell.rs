@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use serde_json::Value;
 
 /// How the binary is built.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,15 @@ pub(crate) fn build_binary(profile: Profile) -> anyhow::Result<PathBuf> {
     };
     run(&mut build)?;
     Ok(target().join(folder).join("quipu"))
+}
+
+/// Runs a build that reports in JSON, and says where it put the program of this name.
+pub(crate) fn built(build: &mut Command, name: &str) -> anyhow::Result<PathBuf> {
+    let printed = output(build)?;
+    let messages = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut built = messages.filter(|message| message["target"]["name"] == name);
+    let built = built.find_map(|message| Some(message["executable"].as_str()?.into()));
+    built.with_context(|| format!("{} did not say where it put `{name}`", shown(build)))
 }
 
 fn shown(command: &Command) -> String {

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, explorer, fuzz, peers, postgres, share};
+use crate::{crash, data, deny, explorer, fuzz, instructions, peers, postgres, share};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -72,6 +72,7 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             *tally = ONE;
             deny::run()
         });
+        steps.step("instructions of the hot paths", |tally| instructions::run(false, tally));
         let mut binary = PathBuf::new();
         steps.step("binary", |_| {
             binary = shell::build_binary(Profile::Dev)?;

@@ -48,7 +48,7 @@ pub(super) fn run(binary: &Path, home: &Path, sections: usize, table: &mut Table
     resident(binary, &vault, sections, table)
 }
 
-/// What a server of the same vault holds before anybody asks for meaning, and after.
+/// What a server of the same vault holds before the first search by meaning, and after.
 fn resident(binary: &Path, vault: &Path, sections: usize, table: &mut Table) -> anyhow::Result<()> {
     let mut command = Command::new(binary);
     command.arg("serve").arg(vault).env_remove("QUIPU_VAULT").stderr(Stdio::null());

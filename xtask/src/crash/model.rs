@@ -2,19 +2,21 @@
 //!
 //! Three kinds of files: plain notes, whose bytes are known exactly; one note that is renamed again and again while three
 //! others link to it, which must always point at the name it has; and a folder that is moved again and again, whose notes
-//! are all in one place and link to each other and to a note outside.
+//! and picture are all in one place and linked with each other and with a note outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, bail, ensure};
+use quipu_core::model::ContentHash;
 use quipu_testkit::generate::{Random, word};
 use serde_json::{Value, json};
 
 const NOTES: usize = 40;
 const LINKING: usize = 3;
 const MOVING: usize = 6;
+const PICTURE: &str = "not a note";
 
 /// What may be in one file: `None` where there is none.
 type Content = Option<String>;
@@ -23,6 +25,10 @@ type Content = Option<String>;
 pub(super) struct Model {
     /// By note id: what was acknowledged last, and what a write under way would make of it.
     notes: BTreeMap<String, (Content, Option<Content>)>,
+    /// By note id: the text before what was acknowledged last, to which the note can be reverted.
+    earlier: BTreeMap<String, String>,
+    /// The notes that this round's client wrote whole, and so knows.
+    known: BTreeSet<String>,
     /// The number in the renamed note's name, and whether the next one is under way.
     name: u64,
     is_renaming: bool,
@@ -58,6 +64,7 @@ impl Model {
         for index in 0..MOVING {
             fs::write(vault.join(moving_path(0, index)), moving(0, index))?;
         }
+        fs::write(vault.join(picture_path(0)), PICTURE)?;
         fs::write(vault.join("moved.md"), pointing(0))?;
         Ok(())
     }
@@ -82,12 +89,27 @@ impl Model {
             if coming.is_some() {
                 continue;
             }
-            let (tool, arguments, becomes) = match now {
-                Some(_) if random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
-                existing => {
+            let earlier = self.earlier.get(&id).filter(|_| self.known.contains(&id));
+            let (tool, arguments, becomes) = match (&*now, earlier) {
+                (Some(_), _) if random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
+                (Some(now), _) if self.known.contains(&id) && random.below(3) == 0 => {
+                    let line = format!("edited {}", random.below(1000));
+                    let edits =
+                        json!([{"op": "append", "text": line}, {"op": "set_property", "key": "n", "value": line}]);
+                    let becomes = with_property(now, &line) + &line + "\n";
+                    ("edit_node", json!({ "id": id, "edits": edits }), Some(becomes))
+                }
+                (Some(now), Some(earlier)) if now != earlier && random.below(2) == 0 => {
+                    let version = ContentHash::of(earlier.as_bytes()).to_string();
+                    ("revert_node", json!({ "id": id, "version": version }), Some(earlier.clone()))
+                }
+                (existing, _) => {
                     let text = text(random);
                     let tool = if existing.is_some() { "update_node" } else { "create_node" };
-                    (tool, json!({ "id": id, "content": text }), Some(text))
+                    // An update keeps the frontmatter.
+                    let becomes = existing.as_deref().map_or("", frontmatter).to_owned() + &text;
+                    self.known.insert(id.clone());
+                    (tool, json!({ "id": id, "content": text }), Some(becomes))
                 }
             };
             *coming = Some(becomes);
@@ -108,7 +130,9 @@ impl Model {
             }
             Target::Note(id) => {
                 let (now, coming) = self.notes.get_mut(id).expect("it was sent");
-                *now = coming.take().expect("it was under way");
+                if let Some(text) = std::mem::replace(now, coming.take().expect("it was under way")) {
+                    self.earlier.insert(id.clone(), text);
+                }
             }
         }
     }
@@ -116,6 +140,7 @@ impl Model {
     /// Compares with the vault and takes over what became of the writes that were under way.
     pub(super) fn settle(&mut self, vault: &Path) -> anyhow::Result<()> {
         let mut unexplained = super::files(vault)?;
+        self.known.clear();
         for (id, (now, coming)) in &mut self.notes {
             let found = match fs::read_to_string(vault.join(id)) {
                 Ok(text) => Some(text),
@@ -127,6 +152,9 @@ impl Model {
                 found == *now || coming.as_ref() == Some(&found),
                 "{id} is neither as acknowledged nor as sent:\n{found:?}\nacknowledged:\n{now:?}"
             );
+            if found != *now {
+                self.earlier.remove(id);
+            }
             *now = found;
             unexplained.retain(|path| path != Path::new(id));
         }
@@ -157,6 +185,7 @@ impl Model {
         let mut expected: Vec<(String, String)> =
             (0..MOVING).map(|index| (moving_path(self.place, index), moving(self.place, index))).collect();
         expected.push(("moved.md".to_owned(), pointing(self.place)));
+        expected.push((picture_path(self.place), PICTURE.to_owned()));
         for (path, text) in expected {
             let found = fs::read_to_string(vault.join(&path)).with_context(|| path.clone())?;
             ensure!(found == text, "{path} does not fit a folder at {}:\n{found}", folder(self.place));
@@ -175,21 +204,41 @@ fn moving_path(place: u64, index: usize) -> String {
     format!("{}/part-{index}.md", folder(place))
 }
 
+/// A file of the moved folder that is not a note.
+fn picture_path(place: u64) -> String {
+    format!("{}/picture.png", folder(place))
+}
+
 /// A note of the moved folder: links to a neighbour, to the note outside and back to itself.
 fn moving(place: u64, index: usize) -> String {
     let up = "../".repeat(folder(place).split('/').count());
     let next = (index + 1) % MOVING;
-    format!("[next](part-{next}.md) [[part-{next}]] [outside]({up}moved.md) [[part-{index}|itself]]\n")
+    format!(
+        "![p](picture.png) [next](part-{next}.md) [[part-{next}]] [outside]({up}moved.md) [[part-{index}|itself]]\n"
+    )
 }
 
 /// The note outside.
 fn pointing(place: u64) -> String {
     let folder = folder(place);
-    format!("[first]({}/part-0.md) [[part-1]] ![[{folder}/part-2|embedded]]\n", folder.replace(' ', "%20"))
+    let encoded = folder.replace(' ', "%20");
+    format!("[first]({encoded}/part-0.md) ![p]({encoded}/picture.png) [[part-1]] ![[{folder}/part-2|embedded]]\n")
 }
 
 fn linking(name: u64) -> String {
     format!("Points at [[name {name}]] and, with a label, at [[named/name {name}|it]].\n")
+}
+
+/// The frontmatter that an edit made.
+fn frontmatter(text: &str) -> &str {
+    const END: &str = "\n---\n";
+    let end = text.starts_with("---\n").then(|| text.find(END)).flatten();
+    &text[..end.map_or(0, |end| end + END.len())]
+}
+
+/// A text with the property that an edit sets.
+fn with_property(text: &str, value: &str) -> String {
+    format!("---\nn: {value}\n---\n{}", &text[frontmatter(text).len()..])
 }
 
 /// A note with links and tags. Now and then a long one, since a long write is easier to catch half done.

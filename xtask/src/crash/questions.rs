@@ -1,7 +1,7 @@
 //! Questions whose answers together say what an index holds: every note, every link, ranks, tags, words
 //! and their scores.
 //!
-//! The order matters: reading a note takes in what its file says now, and would mend a stale index before it is asked.
+//! The order matters: reading a note indexes what its file says now, and would repair a stale index before it is asked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,42 +13,60 @@ use serde_json::{Value, json};
 
 const WORDS: [&str; 4] = ["storm", "anchor knot", "嵐", "夜"];
 
+/// The tags of the generated notes.
+const TAGS: [&str; 6] = ["tag0", "tag1", "tag2", "tag3", "tag4", "tag5"];
+
 /// An answer beside its question.
 pub(crate) type Answered = (String, Value);
 
 /// Asks a server everything its tools can tell, then leaves it.
-pub(super) fn ask(mut server: Client) -> anyhow::Result<Vec<Answered>> {
-    let listed = server.call("list_nodes", &json!({ "limit": 1000 }))?.value().context("list_nodes failed")?;
-    let ids: Vec<&Value> =
-        listed["nodes"].as_array().context("list_nodes has no nodes")?.iter().map(|node| &node["id"]).collect();
-    let mut questions: Vec<(&str, Value)> = Vec::new();
-    for metric in ["in_degree", "out_degree", "pagerank"] {
-        questions.push(("get_hubs", json!({ "metric": metric, "limit": 50 })));
-    }
-    for tag in 0..6 {
-        questions.push(("search_by_tags", json!({ "tags": [format!("tag{tag}")], "limit": 100 })));
-    }
-    questions.extend(ids.iter().map(|id| ("get_neighbors", json!({ "id": id, "direction": "both" }))));
-    questions.push(("list_documents", json!({})));
-    for words in WORDS {
-        questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
-        questions.push(("ubp_fulltext_search", json!({ "query": words, "limit": 50 })));
-        questions.push(("ubp_search", json!({ "query": words, "limit": 20 })));
-    }
-    let readings = ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))).collect();
-    let mut answers = vec![("list_nodes".to_owned(), listed.clone())];
+pub(super) fn ask(server: Client) -> anyhow::Result<Vec<Answered>> {
     let (mut child, mut wire) = server.into_parts();
-    for questions in [questions, readings] {
-        answers.extend(ask_together(&mut wire, questions)?);
-    }
+    let mut answers = ask_index(&mut wire, &TAGS)?;
+    let ids = ids(&answers)?;
+    answers.extend(ask_text(&mut wire, &WORDS, &ids)?);
     drop(wire);
     let status = child.wait()?;
     ensure!(status.success(), "it ended badly: {status}");
     Ok(answers)
 }
 
+/// What the index says without opening a file. The first answer lists the notes.
+pub(crate) fn ask_index(wire: &mut Wire, tags: &[&str]) -> anyhow::Result<Vec<Answered>> {
+    let mut answers = ask_together(wire, vec![("list_nodes", json!({ "limit": 1000 }))])?;
+    let mut questions =
+        vec![("list_documents", json!({ "limit": 1000 })), ("ubp_get_graph", json!({ "max_nodes": 1000 }))];
+    for metric in ["in_degree", "out_degree", "pagerank"] {
+        questions.push(("get_hubs", json!({ "metric": metric, "limit": 50 })));
+    }
+    for tag in tags {
+        questions.push(("search_by_tags", json!({ "tags": [tag], "limit": 100 })));
+    }
+    let neighbors = ids(&answers)?.into_iter().map(|id| ("get_neighbors", json!({ "id": id, "limit": 50 })));
+    answers.extend(ask_together(wire, questions.into_iter().chain(neighbors).collect())?);
+    Ok(answers)
+}
+
+/// What it says of words, ranks included, and what is read from the files.
+pub(crate) fn ask_text(wire: &mut Wire, words: &[&str], ids: &[Value]) -> anyhow::Result<Vec<Answered>> {
+    let mut questions = Vec::new();
+    for words in words {
+        questions.push(("ubp_fulltext_search", json!({ "query": words, "limit": 50 })));
+        questions.push(("ubp_search", json!({ "query": words, "limit": 20 })));
+        questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
+    }
+    questions.extend(ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))));
+    ask_together(wire, questions)
+}
+
+/// The notes that [`ask_index`] lists.
+pub(crate) fn ids(answers: &[Answered]) -> anyhow::Result<Vec<Value>> {
+    let nodes = answers[0].1["nodes"].as_array().context("list_nodes has no nodes")?;
+    Ok(nodes.iter().map(|node| node["id"].clone()).collect())
+}
+
 /// Sends all questions before it waits for the first answer; there are far fewer than a server lets wait.
-pub(crate) fn ask_together(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Result<Vec<Answered>> {
+fn ask_together(wire: &mut Wire, questions: Vec<(&str, Value)>) -> anyhow::Result<Vec<Answered>> {
     let mut sent = BTreeMap::new();
     for (tool, arguments) in questions {
         sent.insert(wire.send_call(tool, &arguments)?, (format!("{tool} {arguments}"), Value::Null));

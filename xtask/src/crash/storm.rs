@@ -13,7 +13,7 @@ use quipu_testkit::generate::Random;
 
 use super::model::{Model, Target};
 
-const UNDER_WAY: usize = 8;
+pub(super) const UNDER_WAY: usize = 8;
 const LONGEST: Duration = Duration::from_millis(400);
 
 /// One kill in so many falls anywhere from the process's start on, where it finishes what the last kill left; the others

@@ -13,9 +13,8 @@ use std::{fs, io, thread};
 use anyhow::{Context, bail, ensure};
 use quipu_testkit::client::Wire;
 use quipu_testkit::generate::Random;
-use serde_json::{Value, json};
 
-use crate::crash::{Answered, ask_together};
+use crate::crash::{Answered, ask_index, ask_text, ids};
 use crate::{crash, shell};
 
 /// Rounds unless told otherwise.
@@ -85,59 +84,26 @@ fn compare(binary: &Path, vault: &Path, home: &Path, wire: &mut Wire) -> anyhow:
     let copy = home.join("copy");
     copy_tree(vault, &copy)?;
     let (mut child, mut fresh) = crash::serve(binary, &copy)?.into_parts();
-    let expected_index = ask_index(&mut fresh)?;
+    let expected_index = ask_index(&mut fresh, &operations::TAGS)?;
     let ids = ids(&expected_index)?;
-    let expected_text = ask_text(&mut fresh, &ids)?;
+    let expected_text = ask_text(&mut fresh, &WORDS, &ids)?;
     drop(fresh);
     child.wait()?;
     fs::remove_dir_all(&copy)?;
 
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let index = ask_index(wire)?;
+        let index = ask_index(wire, &operations::TAGS)?;
         match difference(&index, &expected_index) {
             None => break,
             Some(difference) if Instant::now() > deadline => bail!("the index missed a change: {difference}"),
             Some(_) => thread::sleep(Duration::from_millis(50)),
         }
     }
-    match difference(&ask_text(wire, &ids)?, &expected_text) {
+    match difference(&ask_text(wire, &WORDS, &ids)?, &expected_text) {
         Some(difference) => bail!("the index differs from a fresh one: {difference}"),
         None => Ok(()),
     }
-}
-
-/// What the index says without opening a file.
-fn ask_index(wire: &mut Wire) -> anyhow::Result<Vec<Answered>> {
-    let mut answers = ask_together(wire, vec![("list_nodes", json!({ "limit": 1000 }))])?;
-    let mut questions =
-        vec![("list_documents", json!({ "limit": 1000 })), ("ubp_get_graph", json!({ "max_nodes": 1000 }))];
-    for metric in ["in_degree", "out_degree", "pagerank"] {
-        questions.push(("get_hubs", json!({ "metric": metric, "limit": 50 })));
-    }
-    for tag in operations::TAGS {
-        questions.push(("search_by_tags", json!({ "tags": [tag], "limit": 100 })));
-    }
-    let neighbors = ids(&answers)?.into_iter().map(|id| ("get_neighbors", json!({ "id": id, "limit": 50 })));
-    answers.extend(ask_together(wire, questions.into_iter().chain(neighbors).collect())?);
-    Ok(answers)
-}
-
-/// What it says of words, ranks included, and what is read from the files.
-fn ask_text(wire: &mut Wire, ids: &[Value]) -> anyhow::Result<Vec<Answered>> {
-    let mut questions = Vec::new();
-    for words in WORDS {
-        questions.push(("ubp_fulltext_search", json!({ "query": words, "limit": 50 })));
-        questions.push(("ubp_search", json!({ "query": words, "limit": 20 })));
-        questions.push(("search_docs", json!({ "query": words, "maxResults": 50 })));
-    }
-    questions.extend(ids.iter().map(|id| ("get_node", json!({ "id": id, "depth": 1 }))));
-    ask_together(wire, questions)
-}
-
-fn ids(answers: &[Answered]) -> anyhow::Result<Vec<Value>> {
-    let nodes = answers[0].1["nodes"].as_array().context("list_nodes has no nodes")?;
-    Ok(nodes.iter().map(|node| node["id"].clone()).collect())
 }
 
 fn difference(found: &[Answered], expected: &[Answered]) -> Option<String> {

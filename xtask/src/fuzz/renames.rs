@@ -217,6 +217,13 @@ fn note_text(random: &mut Random, path: &str, paths: &[String]) -> String {
         if random.below(2) == 0 {
             text += &format!("references: \"[[{}]]\"\n", pick(random, &STEMS));
         }
+        if random.below(2) == 0 {
+            text += &format!("up: '[[{}#part|label]]' # kept\n", pick(random, &STEMS));
+        }
+        if random.below(2) == 0 {
+            let (first, second) = (pick(random, paths), pick(random, paths).trim_end_matches(".md"));
+            text += &format!("see: [\"[x](<{}>)\", '[[{second}]]', plain]\n", relative(path, first));
+        }
         text += "---\n";
     }
     for _ in 0..random.below(6) {
@@ -257,4 +264,12 @@ fn relative(from: &str, to: &str) -> String {
 
 fn pick<'a, T>(random: &mut Random, from: &'a [T]) -> &'a T {
     &from[random.below(from.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn links_survive_a_few_random_renames() {
+        super::run(40, 7).unwrap();
+    }
 }

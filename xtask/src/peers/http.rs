@@ -46,7 +46,7 @@ impl Server {
             Ok(String::from_utf8(made.stdout)?.trim().to_owned())
         };
         let texts = tokens.iter().map(new).collect::<anyhow::Result<Vec<String>>>()?;
-        // Asked of the system and given back: nobody else takes it in the moment between.
+        // Asked of the system and given back: no other program takes it meanwhile.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new(binary);
         command.arg("serve").arg(vault.path()).args(["--http", &address.to_string()]);
@@ -67,7 +67,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself, which whoever talked to it has then told of.
+        // It may have ended by itself, which its client has reported.
         let _ = self.process.kill().and_then(|()| self.process.wait());
     }
 }

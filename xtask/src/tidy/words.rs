@@ -1,6 +1,5 @@
-//! Words that make a text hard to understand, each with the plain word: kept out of docs and of user-facing strings.
-//!
-//! Texts become clean folder by folder. Add a folder to `CLEAN_DOCS` or `CLEAN_RUST` once it is.
+//! Words that make a text hard to understand, each with the plain word: kept out of docs, of comments, and of strings that users
+//! see.
 
 use super::{markdown_files, rust_files};
 
@@ -44,14 +43,16 @@ const WORDS: [(&str, &str); 32] = [
 const CLEAN_DOCS: [&str; 6] =
     ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs", "crates/embed/assets"];
 
-/// Folders of Rust files whose string literals are clean, and whose `///` lines are where they are the help of a command.
-const CLEAN_RUST: [&str; 8] = [
+/// Folders of Rust files that users run.
+const CLEAN_RUST: [&str; 10] = [
     "crates/cli/src",
     "crates/core/src",
     "crates/embed/src",
     "crates/layout/src",
+    "crates/own-folder/src",
     "crates/server/src",
     "crates/store-embedded/src",
+    "crates/store-postgres/src",
     "crates/tools/src",
     "crates/vault/src",
 ];
@@ -68,12 +69,14 @@ fn user_facing_strings_use_plain_words() {
     let files = rust_files(&CLEAN_RUST).into_iter().filter(|(path, _)| is_shipped(path));
     report(files.flat_map(|(path, text)| {
         let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let mut texts = string_literals(shipped);
-        if path.contains("/cli/") {
-            texts.extend(help_lines(shipped));
-        }
-        findings(&path, texts)
+        findings(&path, string_literals(shipped))
     }));
+}
+
+#[test]
+fn comments_use_plain_words() {
+    let files = rust_files(&CLEAN_RUST).into_iter().chain(rust_files(&["crates/testkit/src", "xtask/src"]));
+    report(files.flat_map(|(path, text)| findings(&path, comment_lines(&text))));
 }
 
 fn report(findings: impl Iterator<Item = String>) {
@@ -103,9 +106,9 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-fn help_lines(source: &str) -> Vec<(usize, String)> {
+fn comment_lines(source: &str) -> Vec<(usize, String)> {
     let numbered = source.lines().enumerate().map(|(at, line)| (at + 1, line.trim_start()));
-    numbered.filter(|(_, line)| line.starts_with("///")).map(|(at, line)| (at, line.to_owned())).collect()
+    numbered.filter(|(_, line)| line.starts_with("//")).map(|(at, line)| (at, line.to_owned())).collect()
 }
 
 /// The string literals of a Rust source, each with the line on which it starts. Continued lines are joined.

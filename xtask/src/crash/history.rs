@@ -1,0 +1,60 @@
+//! The history after a kill: a chain of versions for every path, and the kept bytes of each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use quipu_core::model::ContentHash;
+use serde_json::Value;
+
+/// Checks the history of a vault that only the storm writes to; returns the number of its writes.
+pub(super) fn inspect(vault: &Path) -> anyhow::Result<u64> {
+    let text = match fs::read_to_string(vault.join(".quipu/history.jsonl")) {
+        // Killed before the first write.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        text => text?,
+    };
+    let mut versions: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut count = 0;
+    for line in text.lines() {
+        let write: Value = serde_json::from_str(line).with_context(|| format!("a line of the history: {line}"))?;
+        count += 1;
+        ensure!(write["n"] == count, "write {count} has the number {}", write["n"]);
+        for file in write["files"].as_array().context("a write has files")? {
+            follow(vault, file, &mut versions).with_context(|| line.to_owned())?;
+        }
+    }
+    for (path, version) in versions {
+        let found = fs::read(vault.join(&path)).ok().map(|bytes| hex(&bytes));
+        ensure!(found == version, "{path} is not the version that the history has last");
+    }
+    Ok(count)
+}
+
+/// Follows one file of a write: it must continue where the last one about its path ended.
+fn follow(vault: &Path, file: &Value, versions: &mut BTreeMap<String, Option<String>>) -> anyhow::Result<()> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let path = text(&file["path"]).context("a file has a path")?;
+    let from = text(&file["from"]).unwrap_or_else(|| path.clone());
+    let (old, new) = (text(&file["old"]["hash"]), text(&file["new"]["hash"]));
+    if old.is_none() && new.is_none() {
+        // A file that is not a note was renamed.
+        return Ok(());
+    }
+    if let Some(known) = versions.get(&from) {
+        ensure!(*known == old, "{from} was {known:?} before");
+    }
+    if let Some(old) = &old {
+        let kept = text(&file["kept"]).context("an old version is kept")?;
+        let bytes = fs::read(vault.join(".quipu/trash").join(&kept)).with_context(|| kept.clone())?;
+        ensure!(hex(&bytes) == *old, "{kept} is another version");
+    }
+    versions.insert(from, None);
+    versions.insert(path, new);
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    ContentHash::of(bytes).0.iter().map(|byte| format!("{byte:02x}")).collect()
+}
