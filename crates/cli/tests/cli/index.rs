@@ -32,7 +32,9 @@ fn indexing_returns_with_coarse_vectors_and_waits_for_full_ones_when_asked() {
     let found = vault.run(&["search", "telltale", "--json"]).expect(0);
     assert_eq!(found.stderr, "", "every passage is found by meaning: {found}");
     let ran = vault.run(&["index", "--wait", "--json"]).expect(0);
-    assert_eq!((counts(&ran.json()), &*ran.stderr), ((0, 37), ""), "{ran}");
+    assert_eq!(counts(&ran.json()), (0, 37), "{ran}");
+    // On a busy machine it takes long enough to show its progress.
+    assert!(ran.stderr.lines().all(|line| line.starts_with("embedding: ")), "{ran}");
     assert_eq!(embedding(), serde_json::json!({"passages": 37, "embedded": 37, "full": 37}));
     vault.run(&["index", "--wait", "--no-embed"]).expect(2);
 }
