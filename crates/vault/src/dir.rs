@@ -131,6 +131,15 @@ impl Dir {
         self.create(name, 0o600)
     }
 
+    /// Creates a file for this user only, or in a shared folder for the group.
+    pub(crate) fn create_own_file(&self, name: &str) -> io::Result<File> {
+        let file = self.create_private_file(name)?;
+        if self.is_shared()? {
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(0o660))?;
+        }
+        Ok(file)
+    }
+
     fn create(&self, name: &str, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
@@ -290,6 +299,11 @@ pub(crate) fn is_no_folder(error: &io::Error) -> bool {
 /// Whether the process or the system is out of file handles or memory, an error that says nothing about the file.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM].iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
+/// Whether an error says nothing about the file: the system lacks something, was interrupted, or its disk failed.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    is_exhausted(error) || [Errno::INTR, Errno::IO].iter().any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
 impl FileKind {

@@ -4,7 +4,7 @@
 //! recovery adds it to a write that took place, and removes it from one that is undone. The last line counts only with its
 //! end: an interrupted append is overwritten by the next one.
 //!
-//! A file that cannot be used is renamed and reported. It never prevents a write.
+//! A file that is no history is renamed and reported. It never prevents a write.
 
 mod line;
 
@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use quipu_core::model::{VaultPath, Warning};
 use quipu_core::ports::{Clock, LoggedFile, LoggedWrite, NamePeriod, OUTSIDE, SystemClock, WriteFilter, WriteNumber};
 
-use crate::dir::{Dir, Metadata, if_exists, is_no_folder};
+use crate::dir::{Dir, Metadata, if_exists, is_no_folder, is_passing};
 use crate::failpoint;
 use crate::folder::join;
 use crate::folder_vault::FolderVault;
@@ -41,6 +41,8 @@ pub(crate) struct History {
     file: Option<(u64, u64)>,
     /// The end of the last complete line.
     end: u64,
+    /// The start of the last line that is a write.
+    last_start: u64,
     last_line: Vec<u8>,
     /// Complete lines that are no writes.
     damaged: usize,
@@ -103,10 +105,16 @@ impl History {
             self.end += line.len() as u64;
             line.clone_into(&mut self.last_line);
             let last = self.writes.last().map_or(WriteNumber(0), |write| write.number);
-            match HistoryLine::parse(line).filter(|write| write.number > last) {
-                Some(write) => self.push(write),
+            match HistoryLine::parse(line).filter(|write| write.number > last && has_successor(write)) {
+                Some(write) => {
+                    self.last_start = self.end - line.len() as u64;
+                    self.push(write);
+                }
                 None => self.damaged += 1,
             }
+        }
+        if self.writes.is_empty() && self.end > MAX_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "none of its lines is an entry"));
         }
         Ok(())
     }
@@ -140,7 +148,7 @@ impl History {
         failpoint::hit("history")?;
         let (file, is_new) = match if_exists(own.open_file_to_write(NAME))? {
             Some(file) => (file, false),
-            None => (own.create_private_file(NAME)?, true),
+            None => (own.create_own_file(NAME)?, true),
         };
         file.set_len(self.end)?;
         let bytes = line.to_bytes();
@@ -154,14 +162,14 @@ impl History {
         if is_new { own.sync() } else { Ok(()) }
     }
 
-    /// Removes the last line if it is this write's.
+    /// Removes the line of the last write if it is this one's, with damaged lines after it.
     fn remove(&mut self, own: &Dir, number: WriteNumber) -> io::Result<()> {
         if self.writes.last().is_none_or(|last| last.number != number) {
             return Ok(());
         }
         failpoint::hit("remove from history")?;
         let file = own.open_file_to_write(NAME)?;
-        file.set_len(self.end - self.last_line.len() as u64)?;
+        file.set_len(self.last_start)?;
         file.sync_all()
     }
 
@@ -171,7 +179,7 @@ impl History {
             bytes += HistoryLine::from(*write).to_bytes().len() as u64;
             bytes <= MAX_BYTES / 2
         });
-        let start = self.writes.len() - newer.count().max(1);
+        let start = self.writes.len().saturating_sub(newer.count().max(1));
         let kept = self.writes.split_off(start);
         self.rewrite(own, &kept)
     }
@@ -182,7 +190,7 @@ impl History {
             return Ok(());
         }
         own.remove_file(NEW_NAME)?;
-        let file = own.create_private_file(NEW_NAME)?;
+        let file = own.create_own_file(NEW_NAME)?;
         let lines: Vec<u8> = writes.iter().flat_map(|write| HistoryLine::from(write).to_bytes()).collect();
         file.write_all_at(&lines, 0)?;
         file.sync_all()?;
@@ -192,16 +200,28 @@ impl History {
     }
 }
 
-/// Runs `work` on the history as it is now, under the lock of writers. A file that cannot be read is renamed first.
+/// Whether a write can follow this one: a number or a time at the end of its range was not written by this program.
+fn has_successor(write: &LoggedWrite) -> bool {
+    const END: i64 = i64::MAX / 2;
+    write.number.0 < END && write.at_ns < END
+}
+
+/// Runs `work` on the history as it is now, under the lock of writers. A file that is no history is renamed first. One that
+/// cannot be read at the moment fails the call: all that was recorded would be lost.
 fn with<T>(vault: &FolderVault, own: &Dir, work: impl FnOnce(&mut History) -> io::Result<T>) -> io::Result<T> {
     let mut history = vault.history.lock();
     let mut read = history.refresh(own);
-    if read.is_err() {
-        let refused = format!("history.refused-{}.jsonl", trash::timestamp(SystemClock.now_ns()));
-        if own.rename(NAME, &refused).is_ok() {
-            read = history.refresh(own);
-            notice(vault, &refused, &format!("this was {NAME}, which could not be read; a new history was started"));
+    match read {
+        Err(error) if is_passing(&error) => return Err(error),
+        Err(ref error) if error.kind() != io::ErrorKind::PermissionDenied => {
+            let refused = format!("history.refused-{}.jsonl", trash::timestamp(SystemClock.now_ns()));
+            if own.rename(NAME, &refused).is_ok() {
+                read = history.refresh(own);
+                let message = format!("this was {NAME}, which could not be read; a new history was started");
+                notice(vault, &refused, &message);
+            }
         }
+        Ok(()) | Err(_) => {}
     }
     report(vault, &mut history, read);
     work(&mut history)

@@ -7,6 +7,7 @@ mod journals;
 
 mod conformance;
 mod disks;
+mod histories;
 mod images;
 mod permissions;
 mod processes;
