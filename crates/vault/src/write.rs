@@ -492,7 +492,10 @@ fn other_location(vault: &FolderVault, path: &VaultPath) -> Result<FileLocation,
     let note = VaultPath::parse(&format!("{path}.md")).map_err(|_| refused(NOT_A_FILE_NAME))?;
     let is_hidden = path.file_name().starts_with('.');
     match resolve_allowed(vault, &note)? {
-        Resolved::Note(location) | Resolved::Absent(location) if !is_hidden && !path.is_markdown() => {
+        // A link of that name leads to another folder.
+        Resolved::Note(location) | Resolved::Absent(location)
+            if !is_hidden && !path.is_markdown() && !location.is_link =>
+        {
             Ok(FileLocation { name: path.file_name().to_owned(), is_link: false, ..location })
         }
         _ => Err(refused(NOT_A_FILE_NAME)),
