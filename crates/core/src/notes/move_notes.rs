@@ -1,7 +1,7 @@
 //! A note or a folder under another path, with every link to it and every link in it. Files of a folder that are not notes move
 //! along.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
@@ -50,6 +50,8 @@ struct Destinations {
     notes: Vec<(NoteKey, VaultPath)>,
     /// Files that are not notes.
     others: BTreeMap<VaultPath, VaultPath>,
+    /// Folders of which nothing stays.
+    folders: BTreeMap<VaultPath, VaultPath>,
     kept: Vec<String>,
 }
 
@@ -98,7 +100,7 @@ impl Knowledge {
         update_links: bool,
         mut writer: Writing<'_>,
     ) -> Result<MovedNotes, NoteError> {
-        let Destinations { notes: destinations, others, kept } = destinations;
+        let Destinations { notes: destinations, others, folders, kept } = destinations;
         let is_same = |(key, to): &(NoteKey, VaultPath)| snapshot.note(*key).path == *to;
         if destinations.iter().all(is_same) && others.iter().all(|(from, to)| from == to) {
             let ids = destinations.iter().map(|(key, _)| snapshot.note(*key).id.clone());
@@ -115,7 +117,7 @@ impl Knowledge {
         }
         let links = if update_links { LinkPolicy::RewriteAll } else { LinkPolicy::KeepTargets };
         let other_files = others.len();
-        let relocation = Relocation { snapshot, files, others, links };
+        let relocation = Relocation { snapshot, files, others, folders, links };
         let relocated = self.relocate(&mut writer, session, (NoteAction::Move, request), relocation)?;
         self.show_moved(session, snapshot, &destinations, &relocated);
         let after = self.snapshot();
@@ -206,10 +208,19 @@ impl Knowledge {
             let path = target.as_ref().map_or_else(|| rest.to_owned(), |target| format!("{target}/{rest}"));
             VaultPath::parse(&path).map_err(|error| bad_destination(to, &error.to_string()))
         };
+        let moved = keys.iter().map(|key| &snapshot.note(*key).path).chain(&files);
+        let mut folders: BTreeMap<VaultPath, VaultPath> = BTreeMap::new();
+        for moved in folders_between(folder, moved) {
+            let stays = |kept: &String| kept.strip_prefix(moved.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            if let Some(target) = target.as_ref().filter(|_| !kept.iter().any(stays)) {
+                let to = if moved == *folder { target.clone() } else { destination(&moved)? };
+                folders.insert(moved, to);
+            }
+        }
         let notes = keys.into_iter().map(|key| Ok((key, destination(&snapshot.note(key).path)?)));
         let notes = notes.collect::<Result<_, NoteError>>()?;
         let others = files.into_iter().map(|path| Ok((path.clone(), destination(&path)?)));
-        Ok(Destinations { notes, others: others.collect::<Result<_, NoteError>>()?, kept })
+        Ok(Destinations { notes, others: others.collect::<Result<_, NoteError>>()?, folders, kept })
     }
 
     fn note_destination(&self, snapshot: &Snapshot, wanted: &NoteMove<'_>) -> Result<(NoteKey, VaultPath), NoteError> {
@@ -261,6 +272,17 @@ impl NoteError {
             other => other,
         }
     }
+}
+
+/// The folders of these files, up to and with a folder above them all.
+fn folders_between<'p>(top: &VaultPath, files: impl Iterator<Item = &'p VaultPath>) -> BTreeSet<VaultPath> {
+    let mut folders = BTreeSet::new();
+    for file in files {
+        let parents = std::iter::successors(Some(file.folder()), |folder| Some(folder.rsplit_once('/')?.0));
+        let parents = parents.filter_map(|folder| VaultPath::parse(folder).ok());
+        folders.extend(parents.take_while(|folder| folder == top || below(folder, top).is_some()));
+    }
+    folders
 }
 
 fn bad_destination(to: &str, reason: &str) -> NoteError {

@@ -24,6 +24,8 @@ pub(super) struct Relocation<'a> {
     pub(super) files: Vec<RelocatedFile>,
     /// Files that are not notes, with their new paths.
     pub(super) others: BTreeMap<VaultPath, VaultPath>,
+    /// Folders that move as a whole.
+    pub(super) folders: BTreeMap<VaultPath, VaultPath>,
     pub(super) links: LinkPolicy,
 }
 
@@ -98,7 +100,7 @@ impl Knowledge {
         write: (NoteAction, Option<RequestKey>),
         relocation: Relocation<'_>,
     ) -> Result<Relocated, NoteError> {
-        let Relocation { snapshot, files, others, links } = relocation;
+        let Relocation { snapshot, files, others, folders, links } = relocation;
         let renamed: BTreeMap<NoteKey, Note> =
             files.par_iter().map(|file| (file.key, self.indexer.preview(&file.to, &file.bytes))).collect();
         let mut preview = writer.preview_rename(snapshot, &renamed);
@@ -113,7 +115,7 @@ impl Knowledge {
 
         let sources: Vec<NoteKey> = texts.iter().map(|text| text.source).collect();
         let mut texts = follow_links(&mut preview, texts)?;
-        self.follow_files(&preview, &sources, &others, &mut texts)?;
+        self.follow_files(&preview, &sources, (&others, &folders), &mut texts)?;
         let path_of = |key: &NoteKey| renamed.get(key).map_or_else(|| &snapshot.note(*key).path, |note| &note.path);
         let lost =
             sources.iter().zip(&texts).filter_map(|(key, text)| Some((path_of(key).clone(), text.lost.clone()?)));
@@ -171,12 +173,12 @@ impl Knowledge {
         Ok(relocated)
     }
 
-    /// Rewrites the relative links to files that are not notes, where either end moves.
+    /// Rewrites the relative links to folders and to files that are not notes, where either end moves.
     fn follow_files(
         &self,
         preview: &RenamePreview<'_>,
         sources: &[NoteKey],
-        others: &BTreeMap<VaultPath, VaultPath>,
+        (others, folders): (&BTreeMap<VaultPath, VaultPath>, &BTreeMap<VaultPath, VaultPath>),
         texts: &mut [FollowedText],
     ) -> Result<(), NoteError> {
         let mut known: FxHashMap<VaultPath, Option<VaultPath>> = FxHashMap::default();
@@ -189,7 +191,10 @@ impl Knowledge {
             let mut failed = None;
             let mut path_after = |path: VaultPath| {
                 let found = known.entry(path.clone()).or_insert_with(|| match self.vault.find_any_case(&path) {
-                    Ok(found) => found.first().map(|found| others.get(found).unwrap_or(&path).clone()),
+                    Ok(found) => {
+                        let found = found.first();
+                        found.map(|found| others.get(found).or_else(|| folders.get(found)).unwrap_or(&path).clone())
+                    }
                     Err(error) => {
                         failed = Some(error);
                         None

@@ -133,7 +133,8 @@ impl Knowledge {
         let action = if to == note.path { NoteAction::Edit } else { NoteAction::Move };
         let files = vec![RelocatedFile { key, to, expected: current.hash, bytes }];
         let links = if update.update_links { LinkPolicy::RewriteIncoming } else { LinkPolicy::KeepIds };
-        let relocation = Relocation { snapshot: &snapshot, files, others: BTreeMap::new(), links };
+        let (others, folders) = (BTreeMap::new(), BTreeMap::new());
+        let relocation = Relocation { snapshot: &snapshot, files, others, folders, links };
         let mut renamed =
             self.relocate(&mut writer, session, (action, request), relocation).map_err(|error| match error {
                 // The place that was refused is the one the title names.

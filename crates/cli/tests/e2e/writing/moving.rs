@@ -114,7 +114,7 @@ fn symbolic_link_to_a_moved_note_is_reported() {
 #[test]
 fn a_folder_moves_with_its_other_files_and_leaves_what_the_rules_exclude() {
     let vault = vault(
-        "//- old/a.md\n![p](img/p.png)\n//- x.md\n![p](old/img/p.png) [s](old/secret/key.txt)\n//- .gitignore\nsecret/\n*.log\n",
+        "//- old/a.md\n![p](img/p.png) [files](img/) [here](./)\n//- x.md\n![p](old/img/p.png) [s](old/secret/key.txt)\n//- .gitignore\nsecret/\n*.log\n",
     );
     let picture: Vec<u8> = (0..=255).collect();
     for (path, bytes) in [
@@ -132,7 +132,7 @@ fn a_folder_moves_with_its_other_files_and_leaves_what_the_rules_exclude() {
     let mut client = Client::open_in(vault, &[]);
     let result = client.call("move_node", json!({"id": "old/", "to": "new/place/"}));
     let answer = first_block(&result);
-    assert_eq!((&answer["other_files"], &answer["updated_links"]), (&json!(2), &json!(["x.md"])), "{result}");
+    assert_eq!((&answer["other_files"], &answer["updated_links"]), (&json!(2), &json!(["new/place/a.md", "x.md"])), "{result}");
     let said = warnings(&result);
     let kept = "4 files or folders stay, since they are hidden, excluded, git-ignored or symbolic links: \"old/.env\", \
         \"old/link.csv\", \"old/run.log\", \"old/secret/\"";
@@ -158,6 +158,8 @@ fn a_folder_moves_with_its_other_files_and_leaves_what_the_rules_exclude() {
     }
     assert_eq!(std::fs::read(client.root().join("new/place/img/p.png")).unwrap(), picture);
     assert_eq!(client.read("x.md"), "![p](new/place/img/p.png) [s](old/secret/key.txt)\n");
+    // `img` moved as a whole; of the folder itself a part stays.
+    assert_eq!(client.read("new/place/a.md"), "![p](img/p.png) [files](img/) [here](../../old/)\n");
     // A file in the way refuses the whole.
     client.write("old/data.csv", "2");
     client.write("old/b.md", "b");
