@@ -86,6 +86,15 @@ impl MemVault {
         self.state().files.keys().map(VaultPath::to_string).collect()
     }
 
+    /// Changes every kept version that has a text, as an editor does that had the file open.
+    pub fn change_kept(&self, from: &str, to: &str) {
+        for (_, bytes) in &mut self.state().kept {
+            if bytes == from.as_bytes() {
+                *bytes = to.into();
+            }
+        }
+    }
+
     /// Makes all writes fail from now on, as on a full or read-only disk.
     pub fn refuse_writes(&self) {
         self.state().read_only = true;

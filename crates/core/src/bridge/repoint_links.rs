@@ -44,17 +44,17 @@ impl Knowledge {
         Ok(repointed(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
     }
 
-    /// Records in the history what other programs did to notes, and keeps memory's links to files that they moved.
+    /// Records in the history what other programs did to notes, and keeps memory's links to files that were moved. A second
+    /// thread waits here until that is done.
     pub(crate) fn follow_changes(&self) {
+        let _alone = self.following.lock();
         let outside = self.indexer.take_outside();
         let moves = self.follow_moves();
         self.record_outside(outside, &moves);
     }
 
-    /// Keeps memory's links to files that another program moved; returns the old and new paths.
-    pub(crate) fn follow_moves(&self) -> Vec<(VaultPath, VaultPath)> {
-        // A second thread waits here until the ties are written.
-        let _alone = self.following.lock();
+    /// Keeps memory's links to files that were moved; returns the old and new paths.
+    fn follow_moves(&self) -> Vec<(VaultPath, VaultPath)> {
         let mut paths = Vec::new();
         for moves in self.indexer.take_moves() {
             let followed = self.ties_after(&moves).map(|ties| self.repoint_links(&ties));

@@ -33,6 +33,9 @@ const BATCH_WAIT: Duration = Duration::from_millis(100);
 /// Partial results of a long pass are published this often.
 const PUBLISH_EVERY_NS: i64 = 5_000_000_000;
 
+/// Changes by other programs that wait to be recorded.
+const MAX_OUTSIDE_BATCHES: usize = 1000;
+
 /// Why the index could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
@@ -413,6 +416,14 @@ impl Indexer {
     /// What other programs did to notes since the last call.
     pub(crate) fn take_outside(&self) -> Vec<OutsideBatch> {
         std::mem::take(&mut *self.outside.lock())
+    }
+
+    /// Adds what could not be recorded to what other programs did. The oldest is dropped where nothing can be recorded.
+    pub(crate) fn queue_outside(&self, batch: OutsideBatch) {
+        let mut outside = self.outside.lock();
+        outside.push(batch);
+        let excess = outside.len().saturating_sub(MAX_OUTSIDE_BATCHES);
+        outside.drain(..excess);
     }
 
     /// The moves detected since the last call.

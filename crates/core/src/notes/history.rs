@@ -114,9 +114,18 @@ impl Knowledge {
 
     /// The history of the note at a path.
     pub(super) fn trace(&self, path: &VaultPath) -> Result<NoteTrace, NoteError> {
+        let at = self.vault.real_path(path).map_err(IndexError::from)?;
+        self.trace_before(at, WriteNumber(i64::MAX), i64::MAX)
+    }
+
+    /// The history of the note that had a path before a write, which was not later than a time.
+    pub(super) fn trace_before(
+        &self,
+        mut at: VaultPath,
+        mut before: WriteNumber,
+        mut until_ns: i64,
+    ) -> Result<NoteTrace, NoteError> {
         let mut trace = NoteTrace { steps: Vec::new(), names: Vec::new() };
-        let mut at = self.vault.real_path(path).map_err(IndexError::from)?;
-        let (mut before, mut until_ns) = (WriteNumber(i64::MAX), i64::MAX);
         loop {
             let (since, from) = self.trace_name(&mut trace.steps, &at, before)?;
             trace.names.push(NamePeriod { path: at, since_ns: since.map_or(i64::MIN, |(_, at_ns)| at_ns), until_ns });
@@ -175,7 +184,7 @@ impl Knowledge {
         }
     }
 
-    /// Records what other programs did. A failure is logged only: the notes are as they are.
+    /// Records what other programs did. After a failure it is recorded with the next change.
     pub(crate) fn record_outside(&self, batches: Vec<OutsideBatch>, moves: &[(VaultPath, VaultPath)]) {
         for mut batch in batches {
             batch.join_moves(moves);
@@ -183,8 +192,9 @@ impl Knowledge {
             let real_path = |path: &VaultPath| self.vault.real_path(path).unwrap_or_else(|_| path.clone());
             batch.files.retain(|file| file.after.is_none() || real_path(&file.path) == file.path);
             if let Err(error) = self.vault.record_outside(&batch.files) {
-                let message = format!("changes by other programs are missing in the history: {error}");
+                let message = format!("changes by other programs are not in the history yet: {error}");
                 self.warn(Warning { path: ".quipu".to_owned(), message });
+                self.indexer.queue_outside(batch);
             }
         }
     }

@@ -135,6 +135,8 @@ impl Knowledge {
             Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
         };
         let writer = self.writer_for_note()?;
+        // What other programs did before this write comes before it in the history.
+        self.follow_changes();
         if let Some(path) = carried_out()? {
             drop(writer);
             return done(&path);

@@ -1,11 +1,11 @@
 //! A note removed for good: its file, its kept versions and what the index has of it.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use super::{NoteError, Writing};
 use crate::index::{IndexError, Writer, WrittenFile};
 use crate::model::{ContentHash, NoteId, VaultPath, Warning};
-use crate::ports::{FileChange, NoteAction, VaultError, WriteFilter};
+use crate::ports::{FileChange, LoggedFile, LoggedWrite, NoteAction, VaultError, WriteError, WriteFilter, WriteNumber};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
@@ -16,6 +16,21 @@ pub struct RedactedNote {
     pub file: bool,
     /// Kept versions, the present one included.
     pub versions: usize,
+}
+
+/// How often the text is replaced if another program writes it again.
+const MAX_ATTEMPTS: usize = 5;
+
+/// Above every write.
+const LAST: WriteNumber = WriteNumber(i64::MAX);
+
+/// A redaction whose versions are not removed yet.
+struct PendingRedaction {
+    path: VaultPath,
+    /// The write that replaced the text by the line with the reason.
+    number: WriteNumber,
+    at_ns: i64,
+    placeholder: ContentHash,
 }
 
 impl Knowledge {
@@ -33,74 +48,120 @@ impl Knowledge {
         let write = |mut writer: Writing<'_>| {
             taken_in?;
             let path = self.path_to_redact(id)?;
-            let bytes = format!("[redacted: {reason}]\n").into_bytes();
-            let trace = ContentHash::of(&bytes);
-            let present = self.vault.read(&path).map_err(IndexError::from)?;
-            let mut redacted =
-                RedactedNote { file: present.as_ref().is_some_and(|old| old.hash != trace), versions: 0 };
-            let change = match present {
-                Some(content) => FileChange::Replace { path: path.clone(), expected: content.hash, bytes },
-                None => FileChange::Create { path: path.clone(), bytes },
-            };
-            self.apply_by(session, (NoteAction::Redact, None), &[change])?;
             session.forget(&path);
-            redacted.versions = self.finish_redaction(&mut writer, session, request, &path)?;
-            Ok(redacted)
+            let placeholder = format!("[redacted: {reason}]\n").into_bytes();
+            let mut redacted = RedactedNote::default();
+            // An editor may save the text again meanwhile.
+            for _ in 0..MAX_ATTEMPTS {
+                let pending = self.replace_by(session, &path, &placeholder, &mut redacted)?;
+                redacted.versions += self.remove_versions(&mut writer, &pending)?;
+                if self.delete_placeholder(&mut writer, session, request, &pending)? {
+                    return Ok(redacted);
+                }
+            }
+            Err(NoteError::ChangedElsewhere { path })
         };
         let redacted = self.once(request, write, |_| Ok(RedactedNote { file: true, versions: 0 }))?;
         self.refill();
         Ok(redacted)
     }
 
-    /// Removes what is left of a note whose file has only the line with the reason. Its deletion comes last: until then, the
-    /// next start finds the unfinished redaction in the history. Returns the number of kept versions.
-    fn finish_redaction(
+    /// Replaces the text of a note by the line with the reason, in a write that the history keeps until the versions are
+    /// removed.
+    fn replace_by(
+        &self,
+        session: &Session,
+        path: &VaultPath,
+        placeholder: &[u8],
+        redacted: &mut RedactedNote,
+    ) -> Result<PendingRedaction, NoteError> {
+        let (path, bytes) = (path.clone(), placeholder.to_vec());
+        let hash = ContentHash::of(placeholder);
+        let present = self.vault.read(&path).map_err(IndexError::from)?;
+        redacted.file |= present.as_ref().is_some_and(|old| old.hash != hash);
+        let change = match present {
+            Some(content) => FileChange::Replace { path: path.clone(), expected: content.hash, bytes },
+            None => FileChange::Create { path: path.clone(), bytes },
+        };
+        self.apply_by(session, (NoteAction::Redact, None), &[change])?;
+        let path = self.vault.real_path(&path).map_err(IndexError::from)?;
+        let pending = self.pending_redactions().map_err(IndexError::from)?;
+        // Without a usable history every version counts that has one of the note's names.
+        let unrecorded = || PendingRedaction { path: path.clone(), number: LAST, at_ns: i64::MAX, placeholder: hash };
+        Ok(pending.into_iter().find(|pending| pending.path == path).unwrap_or_else(unrecorded))
+    }
+
+    /// Removes every kept version of a redacted note, what the index has of it, and its entries in the history: the
+    /// redaction's own comes last, by which the next start finds one that was interrupted. Returns the number of versions.
+    fn remove_versions(&self, writer: &mut Writer, pending: &PendingRedaction) -> Result<usize, NoteError> {
+        if self.is_placeholder(pending)? {
+            self.indexer.apply_written(writer, vec![removed(&pending.path)]);
+        }
+        self.store.scrub().map_err(IndexError::from)?;
+        let before = WriteNumber(pending.number.0.saturating_add(1));
+        let names = self.trace_before(pending.path.clone(), before, pending.at_ns)?.names;
+        Ok(self.vault.forget(&names)?)
+    }
+
+    /// Deletes the line with the reason. `false` if the file has another text by now, which is left alone.
+    fn delete_placeholder(
         &self,
         writer: &mut Writer,
         session: &Session,
         request: Option<RequestKey>,
-        path: &VaultPath,
-    ) -> Result<usize, NoteError> {
-        let written = |path: &VaultPath| WrittenFile { path: path.clone(), renamed_from: None, content: None };
-        self.indexer.apply_written(writer, vec![written(path)]);
-        let names = self.trace(path)?.names;
-        let versions = self.vault.forget(&names)?;
-        self.store.scrub().map_err(IndexError::from)?;
-        if let Some(content) = self.vault.read(path).map_err(IndexError::from)? {
-            let change = FileChange::Delete { path: path.clone(), expected: content.hash };
-            self.apply_by(session, (NoteAction::Redact, request), &[change])?;
+        pending: &PendingRedaction,
+    ) -> Result<bool, NoteError> {
+        let (path, expected) = (pending.path.clone(), pending.placeholder);
+        match self.apply_by(session, (NoteAction::Redact, request), &[FileChange::Delete { path, expected }]) {
+            Ok(_) | Err(WriteError::Missing { .. }) => {
+                self.indexer.apply_written(writer, vec![removed(&pending.path)]);
+                Ok(true)
+            }
+            Err(WriteError::Changed { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
         }
-        self.indexer.apply_written(writer, vec![written(path)]);
-        Ok(versions)
     }
 
     /// Finishes redactions that a crash interrupted. A failure is a warning: the next start tries again.
     pub(crate) fn finish_redactions(&self) {
-        let unfinished = self.unfinished_redactions().unwrap_or_default();
-        for path in &unfinished {
+        let unfinished = self.pending_redactions().unwrap_or_default();
+        for pending in &unfinished {
             let mut writer = self.indexer.writer();
-            let finished = self.finish_redaction(&mut writer, &Session::default(), None, path);
-            if let Err(error) = finished {
-                let message = format!("its redaction is not finished: {error}; redact it again");
-                self.warn(Warning { path: path.to_string(), message });
-            }
+            let session = Session::default();
+            let finished = self
+                .remove_versions(&mut writer, pending)
+                .and_then(|_| self.delete_placeholder(&mut writer, &session, None, pending));
+            let message = match finished {
+                Ok(true) => continue,
+                Ok(false) => {
+                    "a text was written here after a redaction began; redact it again if it must go".to_owned()
+                }
+                Err(error) => format!("its redaction is not finished: {error}; redact it again"),
+            };
+            self.warn(Warning { path: pending.path.to_string(), message });
         }
         if !unfinished.is_empty() {
             self.refill();
         }
     }
 
-    /// The notes whose last write in the history is a redaction that left the line with the reason.
-    fn unfinished_redactions(&self) -> Result<Vec<VaultPath>, VaultError> {
-        let mut last: FxHashMap<VaultPath, bool> = FxHashMap::default();
-        for file in self.vault.writes(&WriteFilter::default())?.into_iter().flat_map(|write| write.files) {
-            let is_unfinished = file.action == NoteAction::Redact && file.after.is_some();
-            last.entry(file.path).or_insert(is_unfinished);
+    fn is_placeholder(&self, pending: &PendingRedaction) -> Result<bool, NoteError> {
+        let present = self.vault.read(&pending.path).map_err(IndexError::from)?;
+        Ok(present.is_some_and(|content| content.hash == pending.placeholder))
+    }
+
+    /// The redactions in the history whose versions are not removed yet; of each path the newest.
+    fn pending_redactions(&self) -> Result<Vec<PendingRedaction>, VaultError> {
+        let mut pending: BTreeMap<VaultPath, PendingRedaction> = BTreeMap::new();
+        for LoggedWrite { number, at_ns, files, .. } in self.vault.writes(&WriteFilter::default())? {
+            for LoggedFile { action, path, after, .. } in files {
+                if let (NoteAction::Redact, Some(after)) = (action, after) {
+                    let found = PendingRedaction { path: path.clone(), number, at_ns, placeholder: after.hash };
+                    pending.entry(path).or_insert(found);
+                }
+            }
         }
-        let mut paths: Vec<VaultPath> =
-            last.into_iter().filter(|(_, unfinished)| *unfinished).map(|(path, _)| path).collect();
-        paths.sort();
-        Ok(paths)
+        Ok(pending.into_values().collect())
     }
 
     /// The path of a note, or of one that is only in the trash.
@@ -125,4 +186,8 @@ impl Knowledge {
         let found = exact.or_else(|| trashed.iter().find(|file| file.path.note_id() == NoteId::new(id)));
         found.map(|file| file.path.clone()).ok_or_else(|| NoteError::NotFound { id: NoteId::new(id) })
     }
+}
+
+fn removed(path: &VaultPath) -> WrittenFile {
+    WrittenFile { path: path.clone(), renamed_from: None, content: None }
 }

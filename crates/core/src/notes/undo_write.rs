@@ -4,16 +4,18 @@ use rustc_hash::FxHashMap;
 
 use super::{NoteError, Writing};
 use crate::index::{IndexError, Moves, WrittenFile};
-use crate::model::VaultPath;
-use crate::ports::{FileChange, LoggedFile, LoggedWrite, NoteAction, OUTSIDE, WriteError, WriteFilter, WriteNumber};
+use crate::model::{ContentHash, VaultPath};
+use crate::ports::{
+    FileChange, LoggedFile, LoggedWrite, NoteAction, OUTSIDE, VaultError, WriteError, WriteFilter, WriteNumber,
+};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
 /// A write that was undone.
 #[derive(Debug)]
 pub struct UndoneWrite {
-    /// The write that undid it, which can be undone in turn.
-    pub by: WriteNumber,
+    /// The write that undid it, which can be undone in turn; `None` if the history does not tell.
+    pub by: Option<WriteNumber>,
     /// What was done to each file.
     pub steps: Vec<LoggedFile>,
 }
@@ -26,14 +28,14 @@ impl Knowledge {
         request: Option<RequestKey>,
         number: WriteNumber,
     ) -> Result<UndoneWrite, NoteError> {
+        let filter = WriteFilter {
+            after: WriteNumber(number.0.saturating_sub(1)),
+            before: WriteNumber(number.0.saturating_add(1)),
+            ..WriteFilter::default()
+        };
+        let found = self.vault.writes(&filter).map_err(IndexError::from)?.pop();
+        let logged = found.ok_or(NoteError::NoChange { number })?;
         let write = |mut writer: Writing<'_>| {
-            let filter = WriteFilter {
-                after: WriteNumber(number.0.saturating_sub(1)),
-                before: WriteNumber(number.0.saturating_add(1)),
-                ..WriteFilter::default()
-            };
-            let found = self.vault.writes(&filter).map_err(IndexError::from)?.pop();
-            let logged = found.ok_or(NoteError::NoChange { number })?;
             let changes = self.reversed(&logged)?;
             let before = self.snapshot();
             let stats = self.apply_by(session, (NoteAction::Undo, request), &changes);
@@ -56,20 +58,25 @@ impl Knowledge {
             if !moved.is_empty() {
                 self.indexer.queue_moves(Moves { before, to: moved });
             }
-            self.last_write()
+            Ok(())
         };
-        let undone = self.once(request, write, |_: &VaultPath| self.last_write())?;
-        self.follow_moves();
-        Ok(undone)
+        self.once(request, write, |_: &VaultPath| Ok(()))?;
+        self.follow_changes();
+        let steps = logged.files.iter().rev().map(undone).collect();
+        // The undo took place: it has not failed if its number cannot be read.
+        Ok(UndoneWrite { by: self.undo_of(&logged).unwrap_or_default(), steps })
     }
 
-    fn last_write(&self) -> Result<UndoneWrite, NoteError> {
-        let filter = WriteFilter { limit: 1, ..WriteFilter::default() };
-        let last = self.vault.writes(&filter).map_err(IndexError::from)?.pop();
-        Ok(last.map_or(UndoneWrite { by: WriteNumber(0), steps: Vec::new() }, |last| UndoneWrite {
-            by: last.number,
-            steps: last.files,
-        }))
+    /// The newest write that undid this one. Other clients may have written since.
+    fn undo_of(&self, logged: &LoggedWrite) -> Result<Option<WriteNumber>, VaultError> {
+        let Some(first) = logged.files.first() else { return Ok(None) };
+        let id = Some(first.old_path().note_id());
+        let later = self.vault.writes(&WriteFilter { id, after: logged.number, ..WriteFilter::default() })?;
+        let is_undo = |write: &&LoggedWrite| {
+            let is_done = |file: &LoggedFile| write.files.iter().any(|other| is_same_step(other, &undone(file)));
+            write.files.len() == logged.files.len() && logged.files.iter().all(is_done)
+        };
+        Ok(later.iter().find(is_undo).map(|write| write.number))
     }
 
     /// The changes that undo a write.
@@ -84,7 +91,10 @@ impl Knowledge {
         let old_bytes = |file: &LoggedFile| {
             let kept =
                 file.kept.as_ref().map(|kept| self.vault.kept_bytes(kept)).transpose().map_err(IndexError::from)?;
-            kept.flatten().ok_or_else(|| refused(format!("the old text of {} is not kept", file.old_path())))
+            // An editor that had the file open may have changed the kept one since: then it is not the old text.
+            let old = file.before.map(|before| before.hash);
+            let kept = kept.flatten().filter(|bytes| Some(ContentHash::of(bytes)) == old);
+            kept.ok_or_else(|| refused(format!("the old text of {} is not kept", file.old_path())))
         };
         let reverse = |file: &LoggedFile| {
             let path = file.path.clone();
@@ -101,6 +111,24 @@ impl Knowledge {
         };
         write.files.iter().rev().map(reverse).collect()
     }
+}
+
+/// What an undo does to a file that a write changed.
+fn undone(file: &LoggedFile) -> LoggedFile {
+    LoggedFile {
+        action: NoteAction::Undo,
+        path: file.old_path().clone(),
+        from: file.from.is_some().then(|| file.path.clone()),
+        before: file.after,
+        after: file.before,
+        kept: None,
+    }
+}
+
+fn is_same_step(one: &LoggedFile, other: &LoggedFile) -> bool {
+    let key =
+        |file: &LoggedFile| (file.action, file.path.clone(), file.from.clone(), file.after.map(|after| after.hash));
+    key(one) == key(other)
 }
 
 fn changed_since(number: WriteNumber, error: WriteError) -> NoteError {

@@ -121,6 +121,8 @@ pub(super) async fn writes(
     for write in &mut writes {
         write.files = files.remove(&write.number.0).unwrap_or_default();
     }
+    // A redaction may have removed the files of a write between the two statements.
+    writes.retain(|write| !write.files.is_empty());
     Ok(writes)
 }
 

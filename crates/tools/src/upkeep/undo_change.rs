@@ -49,7 +49,8 @@ pub(crate) struct Output {
     /// What the undo did.
     steps: Vec<String>,
     /// The undo's own change: undo it to redo the change.
-    undone_by: ChangeName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undone_by: Option<ChangeName>,
 }
 
 pub(crate) struct UndoChange;
@@ -69,11 +70,12 @@ impl Tool for UndoChange {
             Change::Memory(number) => {
                 let author = call.author(Self::NAME)?;
                 let undo = call.memory()?.undo_change(number, &author)?;
-                (ChangeName::Number(undo.number.0), undo.steps.iter().map(change_line).collect())
+                (Some(ChangeName::Number(undo.number.0)), undo.steps.iter().map(change_line).collect())
             }
             Change::Notes(number) => {
                 let UndoneWrite { by, steps } = call.knowledge.undo_write(call.session, call.request, number)?;
-                (ChangeName::Text(format!("n{}", by.0)), steps.iter().map(file_line).collect::<Vec<_>>())
+                let by = by.map(|by| ChangeName::Text(format!("n{}", by.0)));
+                (by, steps.iter().map(file_line).collect::<Vec<_>>())
             }
         };
         let more = steps.len().saturating_sub(MAX_LISTED);

@@ -1,0 +1,116 @@
+//! Undo and redaction by the history of notes, with other writers in between.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use quipu_core::model::{ContentHash, VaultPath};
+use quipu_core::notes::NoteError;
+use quipu_core::parse::TitleRule;
+use quipu_core::ports::{
+    Clock, FileChange, NoteAction, NoteHistory, VaultFiles, WriteFilter, WriteNumber, WriteOrigin,
+};
+use quipu_core::{Knowledge, Parts, RequestKey, Session};
+use quipu_testkit::store_conformance::NoteStorage;
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
+
+const SECRET: &str = "the secret\n";
+const PLACEHOLDER: &str = "[redacted: a leak]\n";
+
+struct Home {
+    vault: Arc<MemVault>,
+    clock: Arc<FixedClock>,
+}
+
+impl Home {
+    fn new(fixture: &str) -> Self {
+        let clock = Arc::new(FixedClock::default());
+        Self { vault: Arc::new(MemVault::from_fixture(clock.clone(), fixture)), clock }
+    }
+
+    fn start(&self) -> Knowledge {
+        let knowledge = Knowledge::new(Parts {
+            vault: self.vault.clone(),
+            store: Arc::new(MemNoteStorage::default().open()),
+            clock: self.clock.clone(),
+            sources: Arc::new(MemSources::default()),
+            title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
+        });
+        knowledge.start(&|_| {}).unwrap();
+        knowledge
+    }
+
+    fn replace(&self, at: &str, text: &str, action: NoteAction) {
+        let expected = ContentHash::of(&self.vault.bytes(at).unwrap());
+        let change = FileChange::Replace { path: path(at), expected, bytes: text.into() };
+        self.vault.apply_for(&[change], &WriteOrigin { by: "agent", action, request: None }).unwrap();
+    }
+
+    /// Every kept text.
+    fn kept(&self) -> Vec<String> {
+        let writes = self.vault.writes(&WriteFilter::default()).unwrap();
+        let kept = writes.iter().flat_map(|write| &write.files).filter_map(|file| file.kept.as_ref());
+        let bytes = kept.filter_map(|kept| self.vault.kept_bytes(kept).unwrap());
+        bytes.map(|bytes| String::from_utf8(bytes).unwrap()).collect()
+    }
+}
+
+fn path(text: &str) -> VaultPath {
+    VaultPath::parse(text).unwrap()
+}
+
+#[test]
+fn an_undo_names_its_own_write_also_when_others_write_and_it_is_repeated() {
+    let home = Home::new("//- a.md\none\n//- b.md\nbee\n");
+    let knowledge = home.start();
+    home.replace("a.md", "two\n", NoteAction::Edit);
+    let (session, key) = (Session::default(), Some(RequestKey::new(home.clock.now_ns(), 7)));
+    let undone = knowledge.undo_write(&session, key, WriteNumber(1)).unwrap();
+    assert_eq!((undone.by, home.vault.text("a.md").as_deref()), (Some(WriteNumber(2)), Some("one\n")));
+    home.replace("b.md", "another client's\n", NoteAction::Edit);
+    let repeated = knowledge.undo_write(&session, key, WriteNumber(1)).unwrap();
+    assert_eq!(repeated.by, Some(WriteNumber(2)), "not the newest write of anyone");
+    assert_eq!(repeated.steps, undone.steps);
+    assert_eq!(home.vault.text("b.md").as_deref(), Some("another client's\n"));
+}
+
+#[test]
+fn an_interrupted_redaction_leaves_a_text_written_since_and_still_removes_the_versions() {
+    for is_seen in [false, true] {
+        let home = Home::new("//- a.md\nthe secret\n");
+        drop(home.start());
+        home.replace("a.md", PLACEHOLDER, NoteAction::Redact);
+        match is_seen {
+            // By a client, which leaves an entry in the history.
+            true => home.replace("a.md", "a new note\n", NoteAction::Edit),
+            false => home.vault.put("a.md", "a new note\n"),
+        }
+        assert!(home.kept().contains(&SECRET.to_owned()));
+        let knowledge = home.start();
+        assert_eq!(home.vault.text("a.md").as_deref(), Some("a new note\n"));
+        assert!(!home.kept().contains(&SECRET.to_owned()), "{:?}", home.kept());
+        let read = knowledge.read(&Session::default(), "a.md").unwrap().expect("it is still indexed");
+        assert_eq!(read.text.as_str(), "a new note\n");
+    }
+}
+
+#[test]
+fn an_interrupted_redaction_is_finished_by_the_next_start() {
+    let home = Home::new("//- a.md\nthe secret\n//- b.md\nbee\n");
+    drop(home.start());
+    home.replace("a.md", PLACEHOLDER, NoteAction::Redact);
+    home.start();
+    assert_eq!(home.vault.paths(), ["b.md"]);
+    assert_eq!(home.kept(), [PLACEHOLDER]);
+}
+
+#[test]
+fn an_old_text_that_is_not_kept_as_it_was_is_not_put_back() {
+    let home = Home::new("//- a.md\none\n");
+    let knowledge = home.start();
+    home.replace("a.md", "two\n", NoteAction::Edit);
+    home.vault.change_kept("one\n", "changed by an editor that had the file open\n");
+    let error = knowledge.undo_write(&Session::default(), None, WriteNumber(1)).unwrap_err();
+    assert!(matches!(error, NoteError::CannotUndo { .. }), "{error}");
+    assert_eq!(home.vault.text("a.md").as_deref(), Some("two\n"));
+}
