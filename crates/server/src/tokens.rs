@@ -271,6 +271,13 @@ pub enum Denied {
     Unreachable,
 }
 
+/// A graph of a database. Its name may later be another graph's, its id never.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphRef {
+    pub id: i64,
+    pub name: String,
+}
+
 /// What a token allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
@@ -279,7 +286,7 @@ pub struct Grant {
     pub name: String,
     pub scope: Scope,
     /// The graphs that the token is for; `None` for whatever the server has.
-    pub graphs: Option<Vec<String>>,
+    pub graphs: Option<Vec<GraphRef>>,
 }
 
 /// Decides which tokens a server accepts.

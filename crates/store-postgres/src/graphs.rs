@@ -10,12 +10,17 @@ use crate::row;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     pub(crate) id: i64,
-    uid: String,
+    pub(crate) uid: String,
     /// Its unique name.
     pub name: String,
 }
 
 impl Graph {
+    /// Identifies the graph in its database, also after it was renamed or deleted.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
     /// Identifies the graph also after it was renamed, and among those of all databases.
     pub fn uid(&self) -> &str {
         &self.uid
@@ -91,6 +96,13 @@ impl PostgresDatabase {
         })
     }
 
+    /// A graph by its id.
+    pub fn graph_by_id(&self, id: i64) -> Result<Option<Graph>, DatabaseError> {
+        self.read(Scope::Shared, async |client| {
+            row::first(client, "SELECT id, name, uid::text FROM graph WHERE id = $1", &[&id], graph).await
+        })
+    }
+
     /// All graphs, in order of name.
     pub fn graphs(&self) -> Result<Vec<Graph>, DatabaseError> {
         self.read(Scope::Shared, async |client| {
@@ -115,7 +127,7 @@ impl PostgresDatabase {
         self.read(Scope::Shared, async |client| row::list(client, sql, &[], read).await)
     }
 
-    /// Gives a graph another name. Servers know it under the new one after their next look.
+    /// Gives a graph another name. Servers know it under the new one within two seconds.
     pub fn rename_graph(&self, name: &str, new_name: &str) -> Result<(), GraphError> {
         check_name(new_name)?;
         self.write(Scope::Shared, async |tx| {

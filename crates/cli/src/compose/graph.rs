@@ -9,10 +9,10 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{NoSources, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_server::tokens::{Denied, Grant, Scope, TokenSource};
+use quipu_server::tokens::{Denied, Grant, GraphRef, Scope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
-    ConnectError, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
+    ConnectError, Graph, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
 };
 use quipu_tools::{Registry, RegistryOptions};
 
@@ -44,9 +44,9 @@ impl Database {
         Ok(Self(Arc::new(database)))
     }
 
-    /// The names of all graphs.
-    pub(crate) fn graphs(&self) -> Result<Vec<String>, DatabaseError> {
-        Ok(self.0.graphs()?.into_iter().map(|graph| graph.name).collect())
+    /// All graphs, in order of name.
+    pub(crate) fn graphs(&self) -> Result<Vec<GraphRef>, DatabaseError> {
+        Ok(self.0.graphs()?.into_iter().map(reference).collect())
     }
 
     /// The tokens that servers of this database accept.
@@ -54,9 +54,9 @@ impl Database {
         DatabaseTokens { database: self.0.clone(), tokens: PostgresTokens::new(self.0.clone()) }
     }
 
-    /// Opens a graph without reading it; `None` if there is none of this name.
-    pub(crate) fn open(&self, name: &str, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
-        let graph = self.0.graph(name).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
+    /// Opens a graph without reading it; `None` if there is none of this id.
+    pub(crate) fn open(&self, id: i64, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
+        let graph = self.0.graph_by_id(id).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
         let Some(graph) = graph else { return Ok(None) };
         let vault = Arc::new(PostgresVault::new(self.0.clone(), &graph));
         let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
@@ -86,6 +86,10 @@ impl Database {
     }
 }
 
+fn reference(graph: Graph) -> GraphRef {
+    GraphRef { id: graph.id(), name: graph.name }
+}
+
 /// The tokens in a database, each for some of its graphs. A revoked one is rejected within two seconds.
 pub(crate) struct DatabaseTokens {
     database: Arc<PostgresDatabase>,
@@ -109,8 +113,8 @@ impl TokenSource for DatabaseTokens {
             return Err(Denied::Expired);
         }
         let scope = Scope::from_name(&token.scope).ok_or(Denied::Changed)?;
-        let (id, name, graphs) = (token.id.clone(), token.name.clone(), Some(token.graphs.clone()));
-        Ok(Grant { id, name, scope, graphs })
+        let graphs = token.graphs.iter().cloned().map(reference).collect();
+        Ok(Grant { id: token.id.clone(), name: token.name.clone(), scope, graphs: Some(graphs) })
     }
 
     fn may_wait(&self) -> bool {

@@ -10,7 +10,7 @@ use quipu_core::ports::{Clock, SystemClock};
 use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
-use crate::tokens::{Denied, Grant, Scope, TokenSource};
+use crate::tokens::{Denied, Grant, GraphRef, Scope, TokenSource};
 use crate::web::{ExplorerSessions, SESSION_ID, SESSION_PREFIX};
 
 /// How clients authenticate.
@@ -30,7 +30,7 @@ pub(super) struct Identity {
     /// The number of the explorer's session.
     session: Option<u64>,
     /// The graphs that the token is for; `None` for all.
-    pub(super) graphs: Option<Vec<String>>,
+    pub(super) graphs: Option<Vec<GraphRef>>,
 }
 
 /// Why authentication failed.

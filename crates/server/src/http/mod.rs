@@ -220,7 +220,6 @@ async fn listen(
     #[cfg(not(feature = "oauth"))]
     let resource_metadata = None;
     let (sites, routes) = routes(content, &capacity);
-    sites.clone().open_default();
     let guard = Arc::new(RequestGuard {
         hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
@@ -250,7 +249,7 @@ async fn listen(
     tokio::select! {
         () = connections.serve(listener, tls, router, stop) => {}
         () = request_guard::close_revoked_streams(&guard) => {}
-        () = sites.close_idle() => {}
+        () = sites.maintain() => {}
     }
     Ok(())
 }

@@ -100,3 +100,45 @@ fn token_of_one_graph_reaches_no_other() {
     database.revoke_token("valid").unwrap();
     super::wait_for("the revocation", || post_as(&token, &server, "/g/one/mcp").status == 401);
 }
+
+/// A name that passes to another graph takes no client along, and leaves none behind.
+#[test]
+fn name_given_to_another_graph_leads_to_that_graph() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).unwrap();
+    database.migrate().unwrap();
+    database.create_graph("team").unwrap();
+    let server = TeamServer::launch_with(&url, &[]);
+    server.await_ready();
+    let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+    let create = |name: &str| {
+        let new = NewToken { name, scope: "write", graphs: &["team".to_owned()], created: now, expires: None };
+        database.create_token(&new).unwrap().0
+    };
+    let ada = create("ada");
+    let note = json!({ "id": "secret.md", "content": "Only in the first graph." });
+    assert_eq!(post(&server, "/g/team/mcp", "create_node", &note).status, 200);
+    assert_eq!(content(&post_as(&ada, &server, "/g/team/mcp"))["total"], json!(1));
+
+    database.rename_graph("team", "archive").unwrap();
+    database.create_graph("team").unwrap();
+    let bob = create("bob");
+    for path in ["/mcp", "/g/team/mcp"] {
+        assert_eq!(content(&post_as(&bob, &server, path))["total"], json!(0), "{path}: at once, the grant has the id");
+    }
+    assert_eq!(post_as(&bob, &server, "/g/archive/mcp").status, 404);
+    let total = |path: &str| content(&post(&server, path, "list_nodes", &json!({})))["total"].clone();
+    super::wait_for("the new names", || total("/g/team/mcp") == json!(0));
+    assert_eq!(total("/g/archive/mcp"), json!(1));
+    super::wait_for("the new name of ada's graph", || post_as(&ada, &server, "/g/team/mcp").status == 404);
+    assert_eq!(content(&post_as(&ada, &server, "/mcp"))["total"], json!(1));
+    let metrics = Post::get("/metrics").send(server.address).unwrap().body;
+    for line in ["quipu_notes{graph=\"archive\"} 1\n", "quipu_notes{graph=\"team\"} 0\n"] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+
+    database.delete_graph("archive").unwrap();
+    super::wait_for("the deletion", || post(&server, "/g/archive/mcp", "list_nodes", &json!({})).status == 404);
+    super::wait_for("its tokens", || post_as(&ada, &server, "/mcp").status == 404);
+    assert_eq!(total("/mcp"), json!(0), "the only graph again");
+}
