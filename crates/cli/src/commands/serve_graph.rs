@@ -31,6 +31,10 @@ pub(super) fn serve(
     options: TeamOptions,
     settings: &HttpSettings,
 ) -> Result<Outcome, Failure> {
+    if settings.has_oauth() && graph.is_none() {
+        let message = "cannot serve all graphs with --oauth-issuer: a provider's tokens name no graph, so each would open all";
+        return Err(Failure::usage(message).hint("name the graph that they open with --graph NAME"));
+    }
     let database = Database::connect(url)?;
     check_graph(&database, graph)?;
     let tokens = Arc::new(database.tokens());

@@ -99,7 +99,8 @@ impl HttpSettings {
         }
     }
 
-    fn has_oauth(&self) -> bool {
+    /// Whether tokens of an identity provider are accepted.
+    pub fn has_oauth(&self) -> bool {
         #[cfg(feature = "oauth")]
         return self.oauth.is_some();
         #[cfg(not(feature = "oauth"))]
