@@ -235,8 +235,8 @@ impl Registry {
         let uses_vault = !tool.toolset.is_about_memory();
         let edition = session.edition();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            if tool.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {
-                return Err(expired(tool.name));
+            if let Some(key) = request.filter(|_| tool.access != Access::Read) {
+                refuse_untimely(tool.name, key, self.knowledge.now_ns())?;
             }
             let arguments = check_arguments(tool, arguments)?;
             if uses_vault {
@@ -280,14 +280,21 @@ pub(crate) fn unknown_tool<'a>(name: &str, tools: impl Iterator<Item = &'a ToolI
     Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", echoed(name)) }
 }
 
-/// The error for a write that was queued for too long, for example through a suspended machine.
-fn expired(tool: &str) -> ToolError {
+/// Refuses a write that was queued for too long, for example through a suspended machine, and one from a clock so far ahead that
+/// it could not be recognised when it is repeated.
+fn refuse_untimely(tool: &str, key: RequestKey, now_ns: i64) -> Result<(), ToolError> {
     let minutes = RequestKey::MAX_AGE_NS / 60_000_000_000;
-    let message = format!(
-        "cannot run {tool}: the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; \
-         check whether it did, and retry if not"
-    );
-    ToolError::new(ToolErrorKind::Provider, message)
+    let cause = if key.is_expired(now_ns) {
+        format!(
+            "the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; check whether it did, \
+             and retry if not"
+        )
+    } else if key.is_ahead(now_ns) {
+        format!("the request's key is more than {minutes} minutes ahead of the server's clock; set the client's clock")
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::new(ToolErrorKind::Provider, format!("cannot run {tool}: {cause}")))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -399,6 +406,20 @@ mod tests {
             let called = call.join().unwrap();
             assert_eq!(called.reply, Reply::Answer(json!({"nodes": [{"id": "a.md", "title": "A"}], "total": 1})));
         });
+    }
+
+    /// The key of a call from another time could be recognised for longer than its record is kept.
+    #[test]
+    fn a_write_from_another_time_is_refused() {
+        let harness = Harness::new("");
+        let create = every_tool().iter().find(|tool| tool.name == "create_node").expect("it exists");
+        let minute = 60_000_000_000;
+        for (minutes, refused) in [(-6, "minutes old"), (-4, ""), (4, ""), (6, "set the client's clock")] {
+            let key = RequestKey::new(harness.knowledge.now_ns() + minutes * minute, 1);
+            let note = json!({"id": format!("{}.md", minutes + 10), "content": "x"});
+            let reply = format!("{:?}", harness.registry.call(create, note, &harness.session, Some(key)).reply);
+            assert!(reply.starts_with("Failure") != refused.is_empty() && reply.contains(refused), "{minutes}: {reply}");
+        }
     }
 
     #[test]
