@@ -267,7 +267,7 @@ pub enum Denied {
     Expired,
     #[error("the entry of this token was changed after it was created; create a new one with `quipu token new`")]
     Changed,
-    #[error("tokens cannot be checked now, because the database cannot be reached; retry in a moment")]
+    #[error("cannot check the token: the database is unreachable; retry in a moment")]
     Unreachable,
 }
 

@@ -18,7 +18,7 @@ use quipu_tools::echoed;
 use tokio::time::MissedTickBehavior;
 use tower_service::Service as _;
 
-use super::request_guard::refusal;
+use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
 use crate::service::{Capacity, IndexProgress, Service, VaultService};
 use crate::tokens::GraphRef;
@@ -309,7 +309,7 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
         }
         Err(error) => {
             tracing::warn!("cannot open the graph {}: {error:#}", echoed(named.as_deref().unwrap_or_default()));
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "the graph cannot be opened now; retry in a moment");
+            return unavailable("cannot open the graph: the server's log has the cause; retry in a moment");
         }
     };
     match rest.parse::<Uri>() {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quipu_core::ports::{Clock, FileChange, SystemClock, VaultFiles};
-use quipu_store_postgres::{PostgresDatabase, PostgresVault};
+use quipu_store_postgres::{NewToken, PostgresDatabase, PostgresVault};
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
@@ -32,6 +32,14 @@ fn create_graph(url: &str) {
     let database = PostgresDatabase::connect(url).unwrap();
     database.migrate().unwrap();
     database.create_graph(GRAPH).unwrap();
+}
+
+/// A token that may read the graph.
+fn create_token(url: &str) -> String {
+    let database = PostgresDatabase::connect(url).unwrap();
+    let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+    let new = NewToken { name: "reader", scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
+    database.create_token(&new).unwrap().0
 }
 
 /// The notes of the graph, without a server.
