@@ -202,7 +202,7 @@ pub(super) async fn metrics(State(guard): State<Arc<RequestGuard>>, request: Req
     }
     let mut page = String::new();
     guard.capacity.write_metrics(&mut page);
-    guard.sites.write_metrics(&mut page).await;
+    guard.sites.write_metrics(&mut page, &GrantedGraphs(identity.graphs)).await;
     guard.counters.write(&mut page, guard.connections.table.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }

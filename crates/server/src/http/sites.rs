@@ -49,6 +49,12 @@ pub trait GraphSource: Send + Sync {
 #[derive(Clone)]
 pub(super) struct GrantedGraphs(pub(super) Option<Vec<GraphRef>>);
 
+impl GrantedGraphs {
+    fn has(&self, id: i64) -> bool {
+        self.0.as_ref().is_none_or(|graphs| graphs.iter().any(|graph| graph.id == id))
+    }
+}
+
 /// The vaults of a server.
 pub(super) enum Sites {
     One(Arc<Service>),
@@ -205,15 +211,16 @@ impl Sites {
         }
     }
 
-    /// What is in the vaults, in the Prometheus text format.
-    pub(super) async fn write_metrics(&self, page: &mut String) {
+    /// What is in the vaults that are open to a client, in the Prometheus text format.
+    pub(super) async fn write_metrics(&self, page: &mut String, granted: &GrantedGraphs) {
         match self {
             Self::One(service) => gauges(page, &[(String::new(), service.clone())]).await,
             Self::Graphs(graphs) => {
                 let label = |(graph, open): (GraphRef, Arc<OpenGraph>)| {
                     (format!("{{graph=\"{}\"}}", graph.name), open.service.clone())
                 };
-                gauges(page, &graphs.open_graphs().into_iter().map(label).collect::<Vec<_>>()).await;
+                let open = graphs.open_graphs().into_iter().filter(|(graph, _)| granted.has(graph.id));
+                gauges(page, &open.map(label).collect::<Vec<_>>()).await;
                 for (name, what, value) in graphs.source.gauges() {
                     let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
                 }

@@ -86,10 +86,15 @@ fn token_of_one_graph_reaches_no_other() {
         database.create_token(&new).unwrap().0
     };
     let (token, expired) = (create("valid", None), create("expired", Some(now)));
+    let of_two = NewToken { name: "of two", scope: "admin", graphs: &["two".to_owned()], created: now, expires: None };
+    let of_two = database.create_token(&of_two).unwrap().0;
     let server = TeamServer::launch_with(&url, &[]);
     server.await_ready();
     assert_eq!(post_as(&token, &server, "/mcp").status, 200, "a token of one graph needs no path");
     assert_eq!(post_as(&token, &server, "/g/one/mcp").status, 200);
+    assert_eq!(post_as(&of_two, &server, "/mcp").status, 200);
+    let metrics = Post::get("/metrics").bearer(&of_two).send(server.address).unwrap().body;
+    assert!(metrics.contains("graph=\"two\"") && !metrics.contains("graph=\"one\""), "{metrics}");
     let (other, missing) = (post_as(&token, &server, "/g/two/mcp"), post_as(&token, &server, "/g/six/mcp"));
     assert_eq!((other.status, missing.status), (404, 404));
     assert_eq!(other.body, missing.body.replace("six", "two"), "it does not tell which graphs exist");
