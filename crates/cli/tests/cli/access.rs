@@ -115,6 +115,9 @@ fn an_address_that_every_command_would_refuse_is_not_allowed_either() {
         vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"openai\"\nurl = \"{url}\"\n"));
         let ran = vault.run(&["trust"]).expect(2);
         assert!(ran.stderr.contains(why) && !ran.stderr.contains("pass@"), "{ran}");
+        // The refusal to send notes is logged before the address is looked at.
+        let ran = vault.run(&["status"]);
+        assert!(ran.stderr.contains(why) && !format!("{ran}").contains("pass@"), "{ran}");
     }
     assert_eq!(vault.run(&["trust", "--list", "--json"]).expect(0).json(), serde_json::json!([]));
     vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\n");
