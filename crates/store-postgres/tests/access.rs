@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use quipu_core::RequestKey;
+use quipu_core::memory::EntityId;
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{FileChange, MemoryStore, VaultFiles, WriteError};
+use quipu_core::ports::{Author, FileChange, MemoryStore, TextOwner, VaultFiles, WriteError};
 use quipu_store_postgres::{
     Graph, GraphError, GraphLimits, NewToken, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault,
     SchemaError, TokenError, roles_sql,
@@ -241,4 +243,30 @@ fn schema_of_the_version_before_is_migrated_under_its_programs() {
     old_program("after");
     let usage = database.graph_usage().expect("readable").remove(0);
     assert_eq!((usage.notes, usage.bytes), (4, 12), "notes of both programs are counted");
+}
+
+/// A server redacts with the rights that it has, and no table has the text afterwards.
+#[test]
+fn redacted_text_is_in_no_table() {
+    let Some(url) = postgres::database() else { return };
+    sql(&url, &roles_sql());
+    let database = migrated(&url.replace("postgres@", "quipu_admin@"));
+    sql(&url, &roles_sql());
+    let graph = database.create_graph("team").expect("free");
+    let server = PostgresDatabase::connect(&url.replace("postgres@", "quipu_server@")).expect("the role may log in");
+    let memory = PostgresMemory::new(Arc::new(server), &graph);
+    let tables = "SELECT string_agg(relname, ' ') FROM pg_class \
+                  WHERE relkind = 'r' AND relnamespace = 'quipu'::regnamespace";
+    let tables = sql(&url, tables);
+    let holders = || -> Vec<&str> {
+        let count = |table: &str| format!("SELECT count(*) FROM quipu.{table} AS it WHERE it::text ILIKE '%zanzibar%'");
+        tables.split(' ').filter(|table| sql(&url, &count(table)) != "0").collect()
+    };
+    let asked = Author { request: Some(RequestKey(1)), ..author(1) };
+    memory.apply(&[create("Zanzibar"), observe(1, "sees [[zanzibar]]"), create("Bo")], &asked).expect("empty");
+    assert!(["entity", "observation", "change_step", "memory_request"].iter().all(|table| holders().contains(table)));
+    memory.redact(TextOwner::Entity(EntityId(1)), "asked for", &author(2)).expect("it exists");
+    assert_eq!(holders(), [""; 0]);
+    assert_eq!(sql(&url, "SELECT name FROM quipu.entity"), "Bo");
+    assert_eq!(memory.check().expect("readable"), [""; 0]);
 }

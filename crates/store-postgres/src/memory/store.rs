@@ -9,11 +9,11 @@ use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation,
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
+    MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
 use super::load::{self, Needs};
-use super::{check, contexts, log, read, requests, save, ties, undo, vectors};
+use super::{check, contexts, log, read, redact, requests, save, ties, undo, vectors};
 use crate::connection::{PostgresDatabase, READ, Scope};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
@@ -140,6 +140,12 @@ impl MemoryStore for PostgresMemory {
         let request = key(author)?;
         let outcome = self.database.write(self.scope, async |tx| self.undo_in(tx, change, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
+    }
+
+    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
+        let redact = async |tx: &Transaction<'_>| redact::redact(tx, self.graph, owner, reason, author).await;
+        let outcome = self.database.write(self.scope, redact).map_err(|error| error.into_failure("change"))?;
+        outcome.map_err(|refusal| ApplyError::Refused { change: 0, refusal })
     }
 
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {

@@ -59,6 +59,7 @@ macro_rules! memory_conformance {
             vectors_are_stored_by_space,
             merge_loses_no_description_and_no_context,
             ties_survive_deletion_and_merge,
+            redaction_leaves_no_text,
             random_memory_changes_match_the_model
         );
     };
