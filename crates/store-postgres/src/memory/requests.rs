@@ -51,12 +51,14 @@ fn outcomes(json: &str) -> Result<Vec<MemoryItem>, BadRow> {
     stored(json)?.into_iter().map(item).collect()
 }
 
+/// The database's time, since the clocks of servers differ: one that is ahead must not delete the records of others.
+const NOW_NS: &str = "(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint";
+
 /// Stores the result of a request, and deletes expired ones.
 pub(super) async fn remember(
     tx: &Transaction<'_>,
     graph: i64,
     request: RequestKey,
-    at_ns: i64,
     applied: &Applied,
 ) -> Result<(), DatabaseError> {
     let outcome = |item: &MemoryItem| {
@@ -69,10 +71,12 @@ pub(super) async fn remember(
     };
     let outcomes: Vec<StoredOutcome> = applied.outcomes.iter().map(outcome).collect();
     let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
-    let expired = at_ns.saturating_sub(RequestKey::REMEMBERED_NS);
-    execute(tx, "DELETE FROM memory_request WHERE graph = $1 AND at_ns < $2", &[&graph, &expired]).await?;
-    let sql = "INSERT INTO memory_request (graph, key, at_ns, change, outcomes) VALUES ($1, $2, $3, $4, $5)";
-    execute(tx, sql, &[&graph, &request.to_string(), &at_ns, &applied.change.0, &outcomes]).await?;
+    let sql = format!("DELETE FROM memory_request WHERE graph = $1 AND at_ns < {NOW_NS} - $2");
+    execute(tx, &sql, &[&graph, &RequestKey::REMEMBERED_NS]).await?;
+    let sql = format!(
+        "INSERT INTO memory_request (graph, key, at_ns, change, outcomes) VALUES ($1, $2, {NOW_NS}, $3, $4)"
+    );
+    execute(tx, &sql, &[&graph, &request.to_string(), &applied.change.0, &outcomes]).await?;
     Ok(())
 }
 

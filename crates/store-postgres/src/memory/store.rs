@@ -76,7 +76,7 @@ impl PostgresMemory {
         }
         let applied = Applied { change: ChangeNumber(head.0 + 1), outcomes };
         save::save(tx, self.graph, applied.change, author, None, &draft).await?;
-        requests::remember(tx, self.graph, request, author.at_ns, &applied).await?;
+        requests::remember(tx, self.graph, request, &applied).await?;
         Ok(Ok(applied))
     }
 
@@ -112,7 +112,7 @@ impl PostgresMemory {
         let undone = ChangeNumber(head.0 + 1);
         save::save(tx, self.graph, undone, author, Some(latest), &draft).await?;
         let applied = Applied { change: undone, outcomes: Vec::new() };
-        requests::remember(tx, self.graph, request, author.at_ns, &applied).await?;
+        requests::remember(tx, self.graph, request, &applied).await?;
         Ok(log::one(tx, self.graph, undone).await?.ok_or(UndoError::Unknown(number)))
     }
 }

@@ -55,6 +55,7 @@ pub fn request_is_carried_out_once<S: MemoryStorage>(storage: &S) {
     let refused = store.apply(&[observe(1, "sings")], &asked(4, 10));
     assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");
     assert!(!store.was_applied(RequestKey(4)).unwrap());
+    storage.expire_requests();
     store.apply(&[create("Bo")], &asked(5, 11 + RequestKey::REMEMBERED_NS)).unwrap();
     assert!(!store.was_applied(RequestKey(1)).unwrap(), "not remembered for ever");
 }

@@ -29,6 +29,9 @@ pub trait MemoryStorage {
 
     /// Opens the store. What an earlier one kept is there.
     fn open(&self) -> Self::Store;
+
+    /// Lets the time pass for which requests are recorded, where that is not the author's time.
+    fn expire_requests(&self) {}
 }
 
 /// One `#[test]` for each rule, over the storage that the expression creates.
