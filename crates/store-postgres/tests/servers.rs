@@ -249,3 +249,17 @@ fn every_note_is_stored_as_it_is() {
     let refused = vault.apply(&[FileChange::Create { path: path(&long), bytes: Vec::new() }]);
     assert!(matches!(refused, Err(WriteError::Refused { .. })), "{refused:?}");
 }
+
+/// A write whose commit was not answered is made again; meanwhile another server may have deleted the note.
+#[test]
+fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
+    let Some(url) = postgres::database() else { return };
+    let vault = notes(&url);
+    let create = [FileChange::Create { path: path("a.md"), bytes: b"text".to_vec() }];
+    let origin = WriteOrigin::retried(RequestKey(7));
+    let first = vault.apply_for(&create, &origin).expect("the path is free");
+    let hash = vault.read(&path("a.md")).expect("readable").expect("it exists").hash;
+    vault.apply(&[FileChange::Delete { path: path("a.md"), expected: hash }]).expect("it exists");
+    assert_eq!(vault.apply_for(&create, &origin).expect("it was carried out"), first);
+    assert_eq!(vault.read(&path("a.md")).expect("readable").map(|note| note.bytes), None, "and is not made again");
+}

@@ -65,14 +65,10 @@ impl PostgresVault {
         request: RequestKey,
     ) -> Result<Result<Vec<Option<FileStat>>, WriteError>, DatabaseError> {
         let moment = save::lock(tx, self.graph).await?;
-        let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
-        if read::carried_out(tx, self.graph, request).await?.is_some() {
-            let stat = |change: &FileChange| match change {
-                FileChange::Delete { .. } => None,
-                left => files.notes.get(left.place()).map(|version| version.stat),
-            };
-            return Ok(Ok(changes.iter().map(stat).collect()));
+        if let Some((_, at_ns)) = read::carried_out(tx, self.graph, request).await? {
+            return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
         }
+        let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
         let mut stats = Vec::with_capacity(changes.len());
         let mut logged = Vec::with_capacity(changes.len());
         for change in changes {
@@ -181,7 +177,8 @@ impl VaultFiles for PostgresVault {
     }
 
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        self.read(async |db| read::carried_out(db, self.graph, request).await)
+        let found = self.read(async |db| read::carried_out(db, self.graph, request).await)?;
+        Ok(found.map(|(path, _)| path))
     }
 
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
@@ -232,6 +229,16 @@ impl NoteHistory for PostgresVault {
 
 fn write_failed(path: String, error: &DatabaseError) -> WriteError {
     WriteError::Database { path, reason: error.reason() }
+}
+
+/// The stat of a note as a change left it. It may have been changed or deleted since.
+fn written(change: &FileChange, at_ns: i64) -> Option<FileStat> {
+    match change {
+        FileChange::Create { bytes, .. } | FileChange::Replace { bytes, .. } | FileChange::Move { bytes, .. } => {
+            Some(FileStat { modified_ns: at_ns, size: bytes.len() as u64 })
+        }
+        FileChange::Rename { .. } | FileChange::Delete { .. } => None,
+    }
 }
 
 /// Only notes: a row that is none was not written by this program.
