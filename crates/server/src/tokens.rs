@@ -185,11 +185,12 @@ impl TokenFile {
         Ok((text, token))
     }
 
-    /// Removes a token by name or id. A running server no longer accepts it.
+    /// Removes a token by id or name. A running server no longer accepts it.
     pub fn revoke(&self, which: &str) -> anyhow::Result<Token> {
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
-        let place = tokens.iter().position(|token| token.name == which || token.id == which);
+        let by_id = tokens.iter().position(|token| token.id == which);
+        let place = by_id.or_else(|| tokens.iter().position(|token| token.name == which));
         let Some(place) = place else { bail!("there is no token {which}; `quipu token list` names them") };
         let revoked = tokens.remove(place);
         self.write(tokens)?;

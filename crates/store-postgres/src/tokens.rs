@@ -123,9 +123,10 @@ impl PostgresDatabase {
         self.read(Scope::Shared, async |client| row::list(client, &sql, &[], record).await)
     }
 
-    /// Removes a token by its name or id.
+    /// Removes a token by its id or name.
     pub fn revoke_token(&self, which: &str) -> Result<TokenRecord, TokenError> {
-        let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE token.name = $1 OR token.id = $1 FOR UPDATE OF token");
+        let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE token.id = $1 OR token.name = $1 ORDER BY token.id <> $1 \
+             LIMIT 1 FOR UPDATE OF token");
         self.write(Scope::Shared, async |tx| {
             let Some(token) = row::first(tx, &sql, &[&escape(which)], record).await? else {
                 return Ok(Err(TokenError::Unknown(which.to_owned())));

@@ -174,15 +174,19 @@ fn tokens_are_kept_as_hashes_and_revoked_for_running_servers() {
         database.create_graph(name).expect("free");
     }
     let now = Timestamp::from_second(1).expect("a time");
-    let new = |name: &'static str, graphs: &'static [&'static str]| {
+    let new = |name: &str, graphs: &[&str]| {
         let graphs: Vec<String> = graphs.iter().map(|graph| (*graph).to_owned()).collect();
         database.create_token(&NewToken { name, scope: "write", graphs: &graphs, created: now, expires: Some(now) })
     };
     let odd = "'; DROP TABLE quipu.token; --\0";
-    let (text, made) = new(odd, &["two", "one"]).expect("the name is free");
+    let (_, made) = new(odd, &["two", "one"]).expect("the name is free");
     let graphs: Vec<&str> = made.graphs.iter().map(|graph| graph.name.as_str()).collect();
     assert_eq!((made.name.as_str(), &graphs[..]), (odd, &["one", "two"][..]));
     assert_eq!((made.created, made.expires), (now, Some(now)));
+    new(&made.id, &["one"]).expect("a name may look like an id");
+    assert_eq!(database.revoke_token(&made.id).expect("there are two").name, odd, "the id counts first");
+    assert_eq!(database.revoke_token(&made.id).expect("there is one").name, made.id);
+    let (text, made) = new(odd, &["two", "one"]).expect("the name is free again");
     assert!(matches!(new(odd, &["one"]), Err(TokenError::Exists(_))));
     assert!(matches!(new("lost", &["nowhere"]), Err(TokenError::NoGraph(_))));
     assert_eq!(database.tokens().expect("readable"), std::slice::from_ref(&made), "a refused token is not there");

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use quipu_core::RequestKey;
 use quipu_core::memory::EntityId;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    ApplyError, ChangeNumber, EntityUpdate, FileChange, FileContent, MemoryChange, MemoryStore, NewEntity, NoteFeed,
-    Refusal, VaultFiles, WriteError,
+    ApplyError, ChangeNumber, EntityUpdate, FileChange, FileContent, MemoryChange, MemoryStore, NamePeriod, NewEntity,
+    NoteFeed, NoteHistory, Refusal, VaultFiles, WriteError, WriteOrigin,
 };
 use quipu_store_postgres::{GraphError, PostgresDatabase, PostgresMemory, PostgresVault};
 use quipu_testkit::memory_conformance::{author, create, observe};

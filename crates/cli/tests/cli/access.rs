@@ -30,6 +30,8 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
     vault.write(".quipu/tokens.toml", kept);
     let twice = vault.run(&["token", "new", "--name", "laptop"]).expect(1);
     assert!(twice.stderr.contains("there is a token called laptop"), "{twice}");
+    let like_an_id = vault.run(&["token", "new", "--name", "0badcafe"]).expect(2);
+    assert!(like_an_id.stderr.contains("eight hexadecimal digits"), "{like_an_id}");
     vault.run(&["token", "revoke", "nobody"]).expect(1);
     vault.run(&["token", "revoke", "laptop"]).expect(0);
     assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json(), serde_json::json!([]));
