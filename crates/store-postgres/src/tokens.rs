@@ -125,15 +125,18 @@ impl PostgresDatabase {
 
     /// Removes a token by its id or name.
     pub fn revoke_token(&self, which: &str) -> Result<TokenRecord, TokenError> {
-        let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE token.id = $1 OR token.name = $1 ORDER BY token.id <> $1 \
-             LIMIT 1 FOR UPDATE OF token");
+        let sql = format!(
+            "SELECT {TOKEN} FROM {TOKENS} WHERE token.id = $1 OR token.name = $1 ORDER BY token.id <> $1 LIMIT 1"
+        );
+        let read = async |client: &deadpool_postgres::Client| row::first(client, &sql, &[&escape(which)], record).await;
+        let found = self.read(Scope::Shared, read)?;
+        let token = found.ok_or_else(|| TokenError::Unknown(which.to_owned()))?;
+        // By id, so that it may be made again when its commit was not answered.
         self.write(Scope::Shared, async |tx| {
-            let Some(token) = row::first(tx, &sql, &[&escape(which)], record).await? else {
-                return Ok(Err(TokenError::Unknown(which.to_owned())));
-            };
             row::execute(tx, "DELETE FROM token WHERE id = $1", &[&token.id]).await?;
-            Ok(Ok(token))
-        })?
+            Ok(Ok::<_, TokenError>(()))
+        })??;
+        Ok(token)
     }
 }
 

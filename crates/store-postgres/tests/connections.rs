@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{FileChange, MemoryStore, VaultFiles};
-use quipu_store_postgres::{DatabaseAddress, Graph, PostgresDatabase, PostgresMemory, PostgresVault};
+use quipu_core::ports::{FileChange, MemoryStore, NoteFeed, VaultFiles};
+use quipu_store_postgres::{DatabaseAddress, Graph, NewToken, PostgresDatabase, PostgresMemory, PostgresVault};
 use quipu_testkit::memory_conformance::{author, create};
 use quipu_testkit::postgres;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -132,6 +132,32 @@ fn lost_answer_to_a_commit_is_no_failure() {
     memory.apply(&[create("Ada")], &author(1)).expect("it is stored");
     assert!(!is_breaking.load(Ordering::Relaxed), "the answer was lost");
     assert_eq!((memory.entity_count().expect("readable"), memory.head().expect("readable").0), (1, 1), "once");
+
+    let vault = PostgresVault::new(database.clone(), &graph);
+    let path = VaultPath::parse("a.md").expect("a path");
+    vault.apply(&[FileChange::Create { path: path.clone(), bytes: b"one".to_vec() }]).expect("free");
+    let expected = vault.read(&path).expect("readable").expect("it exists").hash;
+    vault.apply(&[FileChange::Replace { path, expected, bytes: b"two".to_vec() }]).expect("unchanged");
+    let trashed = vault.trashed().expect("readable").remove(0);
+    lose();
+    vault.restore(&trashed).expect("it is restored");
+    assert_eq!(vault.head().expect("readable"), 3, "once: another server may have changed the note in between");
+
+    lose();
+    database.create_graph("other").expect("it is created");
+    lose();
+    database.rename_graph("other", "third").expect("it is renamed");
+    let created = jiff::Timestamp::UNIX_EPOCH;
+    let new = NewToken { name: "ada", scope: "read", graphs: &["third".to_owned()], created, expires: None };
+    lose();
+    database.create_token(&new).expect("it is created");
+    lose();
+    database.revoke_token("ada").expect("it is revoked");
+    lose();
+    database.delete_graph("third").expect("it is deleted");
+    assert!(!is_breaking.load(Ordering::Relaxed), "every answer was lost");
+    assert_eq!(database.graphs().expect("readable"), [graph]);
+    assert_eq!(database.tokens().expect("readable"), []);
 }
 
 #[test]

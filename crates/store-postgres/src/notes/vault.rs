@@ -93,12 +93,16 @@ impl PostgresVault {
         &self,
         tx: &Transaction<'_>,
         trashed: &TrashedFile,
+        request: RequestKey,
     ) -> Result<Result<FileStat, WriteError>, DatabaseError> {
         let path = trashed.path.clone();
         let moment = save::lock(tx, self.graph).await?;
         let Some((bytes, reason)) = read::version(tx, self.graph, trashed).await? else {
             return Ok(Err(WriteError::Missing { path }));
         };
+        if let Some((_, modified_ns)) = read::carried_out(tx, self.graph, request).await? {
+            return Ok(Ok(FileStat { modified_ns, size: bytes.len() as u64 }));
+        }
         let mut files = read::around(tx, self.graph, [&path].into_iter()).await?;
         let change = match (files.notes.get(&path), files.in_other_case(&path)) {
             (Some(current), _) => FileChange::Replace { path, expected: current.hash, bytes },
@@ -122,6 +126,7 @@ impl PostgresVault {
                 let origin = WriteOrigin::RESTORE;
                 let logged = history::logged(&files, &change, before, origin.action, moment);
                 history::record(tx, self.graph, moment, &origin, &Vec::from_iter(logged)).await?;
+                save::remember(tx, self.graph, request, &trashed.path, moment.at_ns).await?;
                 Ok(Ok(stat.expect("a change that leaves a note returns its stat")))
             }
             Err(refused) => Ok(Err(refused)),
@@ -186,8 +191,13 @@ impl VaultFiles for PostgresVault {
     }
 
     fn restore(&self, trashed: &TrashedFile) -> Result<FileStat, WriteError> {
-        let outcome = self.database.write(self.scope, async |tx| self.restore_in(tx, trashed).await);
-        outcome.map_err(|error| write_failed(trashed.path.to_string(), &error))?
+        let path = trashed.path.to_string();
+        let request = match random_key() {
+            Ok(request) => request,
+            Err(source) => return Err(WriteError::Write { path, source }),
+        };
+        let outcome = self.database.write(self.scope, async |tx| self.restore_in(tx, trashed, request).await);
+        outcome.map_err(|error| write_failed(path, &error))?
     }
 }
 
