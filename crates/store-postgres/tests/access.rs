@@ -124,15 +124,18 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     assert_eq!(usage(), (2, 10));
     database.limit_graph("team", GraphLimits { max_notes: Some(2), max_bytes: Some(12) }).expect("it exists");
     let refused = |change: FileChange| match vault.apply(&[change]) {
-        Err(WriteError::Refused { reason, .. }) => reason,
+        Err(error @ WriteError::Full { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
-    assert!(refused(new_note("c.md", b"")).contains("notes"));
+    assert_eq!(
+        refused(new_note("c.md", b"")),
+        "cannot write c.md: the graph has reached its limit of 2 notes; an administrator can raise it with `quipu graph limit`"
+    );
     let replace = |at: &str, bytes: &[u8]| {
         let expected = vault.read(&path(at)).expect("readable").expect("it exists").hash;
         FileChange::Replace { path: path(at), expected, bytes: bytes.to_vec() }
     };
-    assert!(refused(replace("a.md", b"12345678")).contains("long"));
+    assert!(refused(replace("a.md", b"12345678")).contains("its limit of 12 bytes"));
     vault.apply(&[replace("a.md", b"1234567")]).expect("exactly the limit");
     database.limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1) }).expect("it exists");
     vault.apply(&[replace("a.md", b"1234")]).expect("it becomes smaller");
@@ -140,7 +143,7 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     vault.apply(&[FileChange::Delete { path: path("b.md"), expected: b.hash }]).expect("it becomes smaller");
     assert_eq!(usage(), (1, 4));
     let trashed = vault.trashed().expect("readable").remove(0);
-    assert!(matches!(vault.restore(&trashed), Err(WriteError::Refused { .. })));
+    assert!(matches!(vault.restore(&trashed), Err(WriteError::Full { .. })));
     assert_eq!(usage(), (1, 4));
 }
 

@@ -80,8 +80,8 @@ impl PostgresVault {
             logged.extend(history::logged(&files, change, before, origin.action_on(change), moment));
         }
         let Some(first) = changes.first() else { return Ok(Ok(stats)) };
-        if let Some(reason) = save::limit_reached(tx, self.graph, files.growth()).await? {
-            return Ok(Err(WriteError::Refused { path: first.place().clone(), reason }));
+        if let Some(limit) = save::limit_reached(tx, self.graph, files.growth()).await? {
+            return Ok(Err(WriteError::Full { path: first.place().clone(), limit }));
         }
         save::save(tx, self.graph, moment, &files).await?;
         history::record(tx, self.graph, moment, origin, &logged).await?;
@@ -119,8 +119,8 @@ impl PostgresVault {
         };
         match restored {
             Ok(stat) => {
-                if let Some(reason) = save::limit_reached(tx, self.graph, files.growth()).await? {
-                    return Ok(Err(WriteError::Refused { path: trashed.path.clone(), reason }));
+                if let Some(limit) = save::limit_reached(tx, self.graph, files.growth()).await? {
+                    return Ok(Err(WriteError::Full { path: trashed.path.clone(), limit }));
                 }
                 save::save(tx, self.graph, moment, &files).await?;
                 let origin = WriteOrigin::RESTORE;
