@@ -17,7 +17,7 @@ use quipu_tools::Registry;
 use serde_json::Value;
 
 use super::{Failure, Outcome};
-use crate::compose::{ComposeError, Database, DatabaseError, OpenGraph};
+use crate::compose::{self, ComposeError, Database, DatabaseError, OpenGraph};
 use crate::config::Config;
 
 /// Graphs that an error names.
@@ -35,6 +35,7 @@ pub(super) fn serve(
         let message = "cannot serve all graphs with --oauth-issuer: a provider's tokens name no graph, so each would open all";
         return Err(Failure::usage(message).hint("name the graph that they open with --graph NAME"));
     }
+    compose::check_providers(&config).map_err(failure)?;
     let database = Database::connect(url)?;
     check_graph(&database, graph)?;
     let tokens = Arc::new(database.tokens());

@@ -16,7 +16,7 @@ use quipu_store_postgres::{
 };
 use quipu_tools::{Registry, RegistryOptions};
 
-use super::{ComposeError, open_embedder};
+use super::{ComposeError, open_embedder, open_text_model};
 use crate::config::Config;
 
 /// How long a call waits for the first index: a server that has just started answers with what it has read so far.
@@ -60,7 +60,7 @@ impl Database {
         let Some(graph) = graph else { return Ok(None) };
         let vault = Arc::new(PostgresVault::new(self.0.clone(), &graph));
         let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
-        // The settings come from the environment alone, so the provider is the user's choice.
+        // The settings come from the environment alone, so the providers are the user's choice.
         let embedder = open_embedder(config.embedding.provider())?;
         let mut knowledge = Knowledge::new(Parts {
             vault: vault.clone(),
@@ -73,6 +73,9 @@ impl Database {
         .among_servers();
         if let Some(embedder) = &embedder {
             knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store).alone(config.by_meaning_alone));
+        }
+        if let Some(provider) = config.llm.provider() {
+            knowledge = knowledge.with_text_model(open_text_model(&provider)?);
         }
         let memory = Arc::new(Memory::new(MemoryParts {
             store: Arc::new(PostgresMemory::new(self.0.clone(), &graph)),

@@ -147,3 +147,24 @@ fn name_given_to_another_graph_leads_to_that_graph() {
     super::wait_for("its tokens", || post_as(&ada, &server, "/mcp").status == 404);
     assert_eq!(total("/mcp"), json!(0), "the only graph again");
 }
+
+#[test]
+fn language_model_of_the_environment_answers_for_a_graph() {
+    let Some(url) = postgres::database() else { return };
+    super::create_graph(&url);
+    let model = crate::embedding_server::Server::start();
+    let said = json!({ "summary": "Grace Hopper repairs the rain gauge." }).to_string();
+    let said = json!({ "choices": [{ "message": { "content": said }, "finish_reason": "stop" }] });
+    model.be(crate::embedding_server::Mood::Says(said.to_string().leak()));
+    let variables = [
+        ("QUIPU_LLM_PROVIDER", "openai"),
+        ("QUIPU_LLM_URL", &model.url()),
+        ("QUIPU_LLM_MODEL", "some-model"),
+        ("QUIPU_LLM_KEY", "key"),
+    ];
+    let server = TeamServer::launch_in(&url, &["--graph", super::GRAPH], &variables);
+    server.await_ready();
+    server.call("create_node", json!({ "id": "a.md", "content": "Grace Hopper repairs the rain gauge in winter." }));
+    let answer = server.call("summarize_node", json!({ "id": "a.md" }));
+    assert_eq!(answer["method"], "llm", "{answer}");
+}

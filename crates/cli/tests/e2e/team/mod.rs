@@ -81,11 +81,16 @@ impl TeamServer {
     }
 
     fn launch_with(url: &str, arguments: &[&str]) -> Self {
+        Self::launch_in(url, arguments, &[])
+    }
+
+    /// The same with variables of its environment.
+    fn launch_in(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(QUIPU);
         command.args(["serve", "--http", &address.to_string()]).args(arguments).env("QUIPU_DATABASE_URL", url);
         // Vectors of the model take minutes of a test's time, and no answer here depends on them.
-        command.env("QUIPU_EMBEDDING_PROVIDER", "none").stdin(Stdio::null());
+        command.env("QUIPU_EMBEDDING_PROVIDER", "none").envs(variables.iter().copied()).stdin(Stdio::null());
         let server = Self { child: command.spawn().unwrap(), address };
         wait_for("the server listens", || TcpStream::connect(address).is_ok());
         server
