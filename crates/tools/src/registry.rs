@@ -232,14 +232,13 @@ impl Registry {
         }
         let memory = self.memory.as_deref().map_err(String::as_str);
         let call = Call::new(&self.knowledge, memory, session, request);
-        let uses_vault = !tool.toolset.is_about_memory();
         let edition = session.edition();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if let Some(key) = request.filter(|_| tool.access != Access::Read) {
                 refuse_untimely(tool.name, key, self.knowledge.now_ns())?;
             }
             let arguments = check_arguments(tool, arguments)?;
-            if uses_vault {
+            if tool.shows_notes {
                 self.wait_for_index(&call);
             }
             (tool.run)(&call, arguments)
@@ -250,14 +249,14 @@ impl Registry {
         });
         let reply = outcome.map_or_else(|error| error.reply(tool.toolset), Reply::Answer);
         // A write is refused; what is read may be of either file.
-        if !uses_vault
+        if tool.toolset.is_about_memory()
             && matches!(reply, Reply::Answer(_))
             && let Some(what) = self.memory.as_ref().ok().and_then(|memory| memory.store().replaced())
         {
             call.warn(what);
         }
         let mut warnings = call.into_warnings();
-        if uses_vault {
+        if tool.shows_notes {
             warnings.extend(self.knowledge.warnings(session, &session.touched_since(edition)));
         }
         let warnings = warnings.iter().map(|warning| truncate(&on_one_line(warning), MAX_WARNING)).collect();
@@ -395,6 +394,17 @@ mod tests {
         assert!(called.warnings[0].starts_with("the vault is still being indexed: 0 files are indexed"), "{called:?}");
         harness.knowledge.start(&|_| {}).unwrap();
         assert_eq!(harness.called("list_nodes", json!({})).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_memory_tool_that_shows_notes_waits_for_them_too() {
+        let mut harness = Harness::not_started("//- a.md\nsecret\n");
+        harness.registry.patience = Duration::ZERO;
+        let redact = || harness.called("redact", json!({"kind": "note", "id": "a.md", "reason": "x"}));
+        assert!(redact().warnings.iter().any(|warning| warning.starts_with("the vault is still being indexed")));
+        harness.knowledge.start(&|_| {}).unwrap();
+        let create = json!({"name": "Ada", "entity_type": "Author"});
+        assert_eq!((redact().warnings, harness.called("create_entity", create).warnings), (vec![], vec![]));
     }
 
     #[test]

@@ -99,7 +99,6 @@ impl Tool for Redact {
 }
 
 fn redact_note(call: &Call<'_>, id: &str, reason: &str) -> Result<Output, ToolError> {
-    call.knowledge.wait_ready(crate::Registry::PATIENCE);
     let redacted = call.knowledge.redact_note(call.session, call.request, id, reason)?;
     let mut places = Vec::new();
     if redacted.file {
