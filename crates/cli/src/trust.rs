@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use quipu_embed::{ChatProvider, Provider, Purpose};
+use quipu_embed::{ChatProvider, Provider, Purpose, shown_url};
 use quipu_server::own_files;
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,7 @@ fn refusal(wanted: &Trusted, purpose: Purpose, instead: &str) -> Option<String> 
         return None;
     }
     let why = known.err().map_or(String::new(), |error| format!(" ({error:#})"));
-    let (provider, url) = (purpose.provider(), &wanted.url);
+    let (provider, url) = (purpose.provider(), shown_url(&wanted.url));
     let message = format!(
         "cannot send notes to the {provider} at {url}: only the vault's own settings name it, and the user has not allowed \
          it{why}; {instead}"

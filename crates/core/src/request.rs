@@ -30,8 +30,21 @@ impl RequestKey {
 
     /// Whether the call is too old to be applied.
     pub fn is_expired(self, now_ns: i64) -> bool {
-        let made_ms = i64::try_from(self.0 >> Self::RANDOM_BITS).unwrap_or(i64::MAX);
-        now_ns.saturating_sub(made_ms.saturating_mul(1_000_000)) > Self::MAX_AGE_NS
+        now_ns.saturating_sub(self.made_ns()) > Self::MAX_AGE_NS
+    }
+
+    /// Whether the key is from a time so far ahead that its record may be deleted before the key expires.
+    pub fn is_ahead(self, now_ns: i64) -> bool {
+        self.made_ns().saturating_sub(now_ns) > Self::MAX_AGE_NS
+    }
+
+    fn made_ns(self) -> i64 {
+        i64::try_from(self.0 >> Self::RANDOM_BITS).unwrap_or(i64::MAX).saturating_mul(1_000_000)
+    }
+
+    /// Whether it is a UUID of version 7, the one that starts with a time.
+    pub fn is_uuid_v7(self) -> bool {
+        self.0 >> 76 & 0xF == 7 && self.0 >> 62 & 0b11 == 0b10
     }
 }
 
@@ -66,8 +79,18 @@ mod tests {
         let key = RequestKey::new(made_ns, u128::MAX);
         assert!(!key.is_expired(made_ns) && !key.is_expired(made_ns + RequestKey::MAX_AGE_NS));
         assert!(key.is_expired(made_ns + RequestKey::MAX_AGE_NS + 1_000_000));
-        assert!(!key.is_expired(0), "a clock that was set back expires no key");
+        let latest_ns = made_ns - RequestKey::MAX_AGE_NS;
+        assert!(!key.is_ahead(made_ns) && !key.is_ahead(latest_ns) && key.is_ahead(latest_ns - 1_000_000));
+        assert!(RequestKey(u128::MAX).is_ahead(made_ns), "a key without a time is not remembered for ever");
         assert_ne!(key, RequestKey::new(made_ns, 0));
+    }
+
+    #[test]
+    fn only_version_7_starts_with_a_time() {
+        let is_v7 = |text: &str| text.parse::<RequestKey>().unwrap().is_uuid_v7();
+        assert!(is_v7("0198c6a1d2f07abc8def0123456789ab"));
+        assert!(!is_v7("9b2f5c1ed2f04abc8def0123456789ab"), "version 4");
+        assert!(!is_v7("0198c6a1d2f07abccdef0123456789ab"), "another variant");
     }
 
     #[test]

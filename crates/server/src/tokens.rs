@@ -185,11 +185,12 @@ impl TokenFile {
         Ok((text, token))
     }
 
-    /// Removes a token by name or id. A running server no longer accepts it.
+    /// Removes a token by id or name. A running server no longer accepts it.
     pub fn revoke(&self, which: &str) -> anyhow::Result<Token> {
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
-        let place = tokens.iter().position(|token| token.name == which || token.id == which);
+        let by_id = tokens.iter().position(|token| token.id == which);
+        let place = by_id.or_else(|| tokens.iter().position(|token| token.name == which));
         let Some(place) = place else { bail!("there is no token {which}; `quipu token list` names them") };
         let revoked = tokens.remove(place);
         self.write(tokens)?;
@@ -267,8 +268,15 @@ pub enum Denied {
     Expired,
     #[error("the entry of this token was changed after it was created; create a new one with `quipu token new`")]
     Changed,
-    #[error("tokens cannot be checked now, because the database cannot be reached; retry in a moment")]
+    #[error("cannot check the token: the database is unreachable; retry in a moment")]
     Unreachable,
+}
+
+/// A graph of a database. Its name may later be another graph's, its id never.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphRef {
+    pub id: i64,
+    pub name: String,
 }
 
 /// What a token allows.
@@ -279,7 +287,7 @@ pub struct Grant {
     pub name: String,
     pub scope: Scope,
     /// The graphs that the token is for; `None` for whatever the server has.
-    pub graphs: Option<Vec<String>>,
+    pub graphs: Option<Vec<GraphRef>>,
 }
 
 /// Decides which tokens a server accepts.

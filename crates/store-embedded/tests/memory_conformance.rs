@@ -18,5 +18,4 @@ impl MemoryStorage for DiskStorage {
 
 mod on_disk {
     quipu_testkit::memory_conformance!(super::DiskStorage(tempfile::tempdir().unwrap()));
-    quipu_testkit::memory_conformance!(super::DiskStorage(tempfile::tempdir().unwrap()), redaction_leaves_no_text);
 }

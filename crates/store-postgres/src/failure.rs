@@ -46,6 +46,11 @@ impl DatabaseError {
         self.is_transient() && error.code().is_none_or(|state| !["40", "55"].contains(&&state.code()[..2]))
     }
 
+    /// Whether an attempt ended without the database's answer. After a commit was sent, that is no failure yet.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Sql(error) if error.code().is_none())
+    }
+
     /// Whether the same call may succeed in a moment: the connection was lost, the server is starting, or another transaction was
     /// in the way.
     pub(crate) fn is_transient(&self) -> bool {

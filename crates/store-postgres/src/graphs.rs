@@ -10,12 +10,17 @@ use crate::row;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     pub(crate) id: i64,
-    uid: String,
+    pub(crate) uid: String,
     /// Its unique name.
     pub name: String,
 }
 
 impl Graph {
+    /// Identifies the graph in its database, also after it was renamed or deleted.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
     /// Identifies the graph also after it was renamed, and among those of all databases.
     pub fn uid(&self) -> &str {
         &self.uid
@@ -72,14 +77,21 @@ impl PostgresDatabase {
     /// Creates an empty graph.
     pub fn create_graph(&self, name: &str) -> Result<Graph, GraphError> {
         check_name(name)?;
+        let uid = self.read(Scope::Shared, async |client| {
+            row::first(client, "SELECT gen_random_uuid()::text", &[], |row| row::get::<String>(row, 0)).await
+        })?;
         self.write(Scope::Shared, async |tx| {
-            let insert =
-                "INSERT INTO graph (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING id, name, uid::text";
-            let Some(graph) = row::first(tx, insert, &[&name], graph).await? else {
+            let insert = "INSERT INTO graph (name, uid) VALUES ($1, $2::text::uuid) ON CONFLICT (name) DO NOTHING";
+            row::execute(tx, insert, &[&name, &uid]).await?;
+            // An earlier attempt whose commit was not answered has made it already.
+            let made = "SELECT id, name, uid::text FROM graph WHERE name = $1 AND uid = $2::text::uuid";
+            let Some(graph) = row::first(tx, made, &[&name, &uid], graph).await? else {
                 return Ok(Err(GraphError::Exists(name.to_owned())));
             };
-            row::execute(tx, "INSERT INTO memory_head (graph) VALUES ($1)", &[&graph.id]).await?;
-            row::execute(tx, "INSERT INTO note_head (graph) VALUES ($1)", &[&graph.id]).await?;
+            for head in ["memory_head", "note_head"] {
+                let insert = format!("INSERT INTO {head} (graph) VALUES ($1) ON CONFLICT (graph) DO NOTHING");
+                row::execute(tx, &insert, &[&graph.id]).await?;
+            }
             Ok(Ok(graph))
         })?
     }
@@ -88,6 +100,13 @@ impl PostgresDatabase {
     pub fn graph(&self, name: &str) -> Result<Option<Graph>, DatabaseError> {
         self.read(Scope::Shared, async |client| {
             row::first(client, "SELECT id, name, uid::text FROM graph WHERE name = $1", &[&name], graph).await
+        })
+    }
+
+    /// A graph by its id.
+    pub fn graph_by_id(&self, id: i64) -> Result<Option<Graph>, DatabaseError> {
+        self.read(Scope::Shared, async |client| {
+            row::first(client, "SELECT id, name, uid::text FROM graph WHERE id = $1", &[&id], graph).await
         })
     }
 
@@ -115,17 +134,17 @@ impl PostgresDatabase {
         self.read(Scope::Shared, async |client| row::list(client, sql, &[], read).await)
     }
 
-    /// Gives a graph another name. Servers know it under the new one after their next look.
+    /// Gives a graph another name. Servers know it under the new one within two seconds.
     pub fn rename_graph(&self, name: &str, new_name: &str) -> Result<(), GraphError> {
         check_name(new_name)?;
+        let id = self.named(name)?.id;
         self.write(Scope::Shared, async |tx| {
-            let taken = "SELECT id FROM graph WHERE name = $1 FOR UPDATE";
-            let id = |row: &_| row::get::<i64>(row, 0);
-            if name != new_name && row::first(tx, taken, &[&new_name], id).await?.is_some() {
+            let taken = "SELECT id FROM graph WHERE name = $1 AND id <> $2 FOR UPDATE";
+            if row::first(tx, taken, &[&new_name, &id], |row| row::get::<i64>(row, 0)).await?.is_some() {
                 return Ok(Err(GraphError::Exists(new_name.to_owned())));
             }
-            let rename = "UPDATE graph SET name = $2 WHERE name = $1";
-            Ok(found(row::execute(tx, rename, &[&name, &new_name]).await?, name))
+            let rename = "UPDATE graph SET name = $2 WHERE id = $1";
+            Ok(found(row::execute(tx, rename, &[&id, &new_name]).await?, name))
         })?
     }
 
@@ -140,9 +159,16 @@ impl PostgresDatabase {
 
     /// Deletes a graph with its notes, their versions and its memory, for good.
     pub fn delete_graph(&self, name: &str) -> Result<(), GraphError> {
+        let id = self.named(name)?.id;
         self.write(Scope::Shared, async |tx| {
-            Ok(found(row::execute(tx, "DELETE FROM graph WHERE name = $1", &[&name]).await?, name))
+            row::execute(tx, "DELETE FROM graph WHERE id = $1", &[&id]).await?;
+            Ok(Ok(()))
         })?
+    }
+
+    /// The graph of a name. A change is then made by id, so that it may be made again when its commit was not answered.
+    fn named(&self, name: &str) -> Result<Graph, GraphError> {
+        self.graph(name)?.ok_or_else(|| GraphError::Unknown(name.to_owned()))
     }
 }
 

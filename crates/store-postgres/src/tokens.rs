@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 
 use crate::connection::{PostgresDatabase, Scope};
 use crate::failure::DatabaseError;
+use crate::graphs::Graph;
 use crate::row::{self, BadRow, escape};
 
 /// The prefix of a token, so that people and secret scanners recognise one.
@@ -32,8 +33,8 @@ pub struct TokenRecord {
     pub name: String,
     /// `read`, `write` or `admin`.
     pub scope: String,
-    /// The names of the graphs that it is for, in order.
-    pub graphs: Vec<String>,
+    /// The graphs that it is for, in order of name.
+    pub graphs: Vec<Graph>,
     /// When it was created.
     pub created: Timestamp,
     /// When it expires, if ever.
@@ -75,9 +76,12 @@ pub enum TokenError {
     Failed(#[from] DatabaseError),
 }
 
-const TOKEN: &str = "token.id, token.name, scope, created_ns, expires_ns, ( \
-    SELECT coalesce(array_agg(graph.name ORDER BY graph.name), '{}') FROM token_graph \
-    JOIN graph ON graph.id = token_graph.graph WHERE token_graph.token = token.id)";
+const TOKEN: &str = "token.id, token.name, scope, created_ns, expires_ns, ids, names, uids";
+
+/// With the graphs of each token.
+const TOKENS: &str = "token CROSS JOIN LATERAL (SELECT coalesce(array_agg(graph.id ORDER BY name), '{}') AS ids, \
+    coalesce(array_agg(name ORDER BY name), '{}') AS names, coalesce(array_agg(uid::text ORDER BY name), '{}') AS uids \
+    FROM token_graph JOIN graph ON graph.id = token_graph.graph WHERE token_graph.token = token.id) AS granted";
 
 impl PostgresDatabase {
     /// Creates a token. Its text is returned here and never again.
@@ -96,7 +100,7 @@ impl PostgresDatabase {
                 [&id, &name, &new.scope, &&hash[..], &created, &expires];
             row::execute(tx, insert, &values).await?;
             // An earlier attempt whose commit was not answered has made it already.
-            let sql = format!("SELECT {TOKEN} FROM token WHERE hash = $1");
+            let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE hash = $1");
             if row::first(tx, &sql, &[&&hash[..]], record).await?.is_none() {
                 return Ok(Err(TokenError::Exists(new.name.to_owned())));
             }
@@ -115,20 +119,24 @@ impl PostgresDatabase {
 
     /// All tokens, oldest first.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, DatabaseError> {
-        let sql = format!("SELECT {TOKEN} FROM token ORDER BY created_ns, id");
+        let sql = format!("SELECT {TOKEN} FROM {TOKENS} ORDER BY created_ns, token.id");
         self.read(Scope::Shared, async |client| row::list(client, &sql, &[], record).await)
     }
 
-    /// Removes a token by its name or id.
+    /// Removes a token by its id or name.
     pub fn revoke_token(&self, which: &str) -> Result<TokenRecord, TokenError> {
-        let sql = format!("SELECT {TOKEN} FROM token WHERE name = $1 OR id = $1 FOR UPDATE");
+        let sql = format!(
+            "SELECT {TOKEN} FROM {TOKENS} WHERE token.id = $1 OR token.name = $1 ORDER BY token.id <> $1 LIMIT 1"
+        );
+        let read = async |client: &deadpool_postgres::Client| row::first(client, &sql, &[&escape(which)], record).await;
+        let found = self.read(Scope::Shared, read)?;
+        let token = found.ok_or_else(|| TokenError::Unknown(which.to_owned()))?;
+        // By id, so that it may be made again when its commit was not answered.
         self.write(Scope::Shared, async |tx| {
-            let Some(token) = row::first(tx, &sql, &[&escape(which)], record).await? else {
-                return Ok(Err(TokenError::Unknown(which.to_owned())));
-            };
             row::execute(tx, "DELETE FROM token WHERE id = $1", &[&token.id]).await?;
-            Ok(Ok(token))
-        })?
+            Ok(Ok::<_, TokenError>(()))
+        })??;
+        Ok(token)
     }
 }
 
@@ -157,7 +165,7 @@ impl PostgresTokens {
             return Ok(found.clone());
         }
         let asked = Instant::now();
-        let sql = format!("SELECT {TOKEN} FROM token WHERE hash = $1");
+        let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE hash = $1");
         let read = async |client: &deadpool_postgres::Client| row::first(client, &sql, &[&&hash[..]], record).await;
         let found = self.database.read(Scope::Shared, read)?.map(Arc::new);
         let mut known = self.known.lock();
@@ -179,12 +187,15 @@ fn nanoseconds(time: Timestamp) -> i64 {
 
 fn record(row: &Row) -> Result<TokenRecord, BadRow> {
     let time = |ns: i64| Timestamp::from_nanosecond(ns.into()).unwrap_or_default();
+    let ids = row::get::<Vec<i64>>(row, 5)?.into_iter();
+    let (names, uids) = (row::get::<Vec<String>>(row, 6)?, row::get::<Vec<String>>(row, 7)?);
+    let graphs = ids.zip(names).zip(uids).map(|((id, name), uid)| Graph { id, uid, name });
     Ok(TokenRecord {
         id: row::get(row, 0)?,
         name: row::text(row, 1)?,
         scope: row::get(row, 2)?,
         created: time(row::get(row, 3)?),
         expires: row::get::<Option<i64>>(row, 4)?.map(time),
-        graphs: row::get(row, 5)?,
+        graphs: graphs.collect(),
     })
 }

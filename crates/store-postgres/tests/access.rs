@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use quipu_core::RequestKey;
+use quipu_core::memory::EntityId;
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{FileChange, MemoryStore, VaultFiles, WriteError};
+use quipu_core::ports::{Author, FileChange, MemoryStore, TextOwner, VaultFiles, WriteError};
 use quipu_store_postgres::{
     Graph, GraphError, GraphLimits, NewToken, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault,
     SchemaError, TokenError, roles_sql,
@@ -122,15 +124,18 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     assert_eq!(usage(), (2, 10));
     database.limit_graph("team", GraphLimits { max_notes: Some(2), max_bytes: Some(12) }).expect("it exists");
     let refused = |change: FileChange| match vault.apply(&[change]) {
-        Err(WriteError::Refused { reason, .. }) => reason,
+        Err(error @ WriteError::Full { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
-    assert!(refused(new_note("c.md", b"")).contains("notes"));
+    assert_eq!(
+        refused(new_note("c.md", b"")),
+        "cannot write c.md: the graph has reached its limit of 2 notes; an administrator can raise it with `quipu graph limit`"
+    );
     let replace = |at: &str, bytes: &[u8]| {
         let expected = vault.read(&path(at)).expect("readable").expect("it exists").hash;
         FileChange::Replace { path: path(at), expected, bytes: bytes.to_vec() }
     };
-    assert!(refused(replace("a.md", b"12345678")).contains("long"));
+    assert!(refused(replace("a.md", b"12345678")).contains("its limit of 12 bytes"));
     vault.apply(&[replace("a.md", b"1234567")]).expect("exactly the limit");
     database.limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1) }).expect("it exists");
     vault.apply(&[replace("a.md", b"1234")]).expect("it becomes smaller");
@@ -138,7 +143,7 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     vault.apply(&[FileChange::Delete { path: path("b.md"), expected: b.hash }]).expect("it becomes smaller");
     assert_eq!(usage(), (1, 4));
     let trashed = vault.trashed().expect("readable").remove(0);
-    assert!(matches!(vault.restore(&trashed), Err(WriteError::Refused { .. })));
+    assert!(matches!(vault.restore(&trashed), Err(WriteError::Full { .. })));
     assert_eq!(usage(), (1, 4));
 }
 
@@ -172,14 +177,19 @@ fn tokens_are_kept_as_hashes_and_revoked_for_running_servers() {
         database.create_graph(name).expect("free");
     }
     let now = Timestamp::from_second(1).expect("a time");
-    let new = |name: &'static str, graphs: &'static [&'static str]| {
+    let new = |name: &str, graphs: &[&str]| {
         let graphs: Vec<String> = graphs.iter().map(|graph| (*graph).to_owned()).collect();
         database.create_token(&NewToken { name, scope: "write", graphs: &graphs, created: now, expires: Some(now) })
     };
     let odd = "'; DROP TABLE quipu.token; --\0";
-    let (text, made) = new(odd, &["two", "one"]).expect("the name is free");
-    assert_eq!((made.name.as_str(), made.graphs.as_slice()), (odd, &["one".to_owned(), "two".to_owned()][..]));
+    let (_, made) = new(odd, &["two", "one"]).expect("the name is free");
+    let graphs: Vec<&str> = made.graphs.iter().map(|graph| graph.name.as_str()).collect();
+    assert_eq!((made.name.as_str(), &graphs[..]), (odd, &["one", "two"][..]));
     assert_eq!((made.created, made.expires), (now, Some(now)));
+    new(&made.id, &["one"]).expect("a name may look like an id");
+    assert_eq!(database.revoke_token(&made.id).expect("there are two").name, odd, "the id counts first");
+    assert_eq!(database.revoke_token(&made.id).expect("there is one").name, made.id);
+    let (text, made) = new(odd, &["two", "one"]).expect("the name is free again");
     assert!(matches!(new(odd, &["one"]), Err(TokenError::Exists(_))));
     assert!(matches!(new("lost", &["nowhere"]), Err(TokenError::NoGraph(_))));
     assert_eq!(database.tokens().expect("readable"), std::slice::from_ref(&made), "a refused token is not there");
@@ -240,4 +250,30 @@ fn schema_of_the_version_before_is_migrated_under_its_programs() {
     old_program("after");
     let usage = database.graph_usage().expect("readable").remove(0);
     assert_eq!((usage.notes, usage.bytes), (4, 12), "notes of both programs are counted");
+}
+
+/// A server redacts with the rights that it has, and no table has the text afterwards.
+#[test]
+fn redacted_text_is_in_no_table() {
+    let Some(url) = postgres::database() else { return };
+    sql(&url, &roles_sql());
+    let database = migrated(&url.replace("postgres@", "quipu_admin@"));
+    sql(&url, &roles_sql());
+    let graph = database.create_graph("team").expect("free");
+    let server = PostgresDatabase::connect(&url.replace("postgres@", "quipu_server@")).expect("the role may log in");
+    let memory = PostgresMemory::new(Arc::new(server), &graph);
+    let tables = "SELECT string_agg(relname, ' ') FROM pg_class \
+                  WHERE relkind = 'r' AND relnamespace = 'quipu'::regnamespace";
+    let tables = sql(&url, tables);
+    let holders = || -> Vec<&str> {
+        let count = |table: &str| format!("SELECT count(*) FROM quipu.{table} AS it WHERE it::text ILIKE '%zanzibar%'");
+        tables.split(' ').filter(|table| sql(&url, &count(table)) != "0").collect()
+    };
+    let asked = Author { request: Some(RequestKey(1)), ..author(1) };
+    memory.apply(&[create("Zanzibar"), observe(1, "sees [[zanzibar]]"), create("Bo")], &asked).expect("empty");
+    assert!(["entity", "observation", "change_step", "memory_request"].iter().all(|table| holders().contains(table)));
+    memory.redact(TextOwner::Entity(EntityId(1)), "asked for", &author(2)).expect("it exists");
+    assert_eq!(holders(), [""; 0]);
+    assert_eq!(sql(&url, "SELECT name FROM quipu.entity"), "Bo");
+    assert_eq!(memory.check().expect("readable"), [""; 0]);
 }

@@ -4,12 +4,13 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{FileChange, MemoryStore, VaultFiles};
-use quipu_store_postgres::{DatabaseAddress, Graph, PostgresDatabase, PostgresMemory, PostgresVault};
+use quipu_core::ports::{FileChange, MemoryStore, NoteFeed, VaultFiles};
+use quipu_store_postgres::{DatabaseAddress, Graph, NewToken, PostgresDatabase, PostgresMemory, PostgresVault};
 use quipu_testkit::memory_conformance::{author, create};
 use quipu_testkit::postgres;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -26,7 +27,9 @@ fn socket_and_name(url: &str) -> (String, String) {
 }
 
 /// Listens in front of the database, and encrypts as PostgreSQL does: the build for tests has no TLS of its own.
-fn tls_in_front_of(socket: String) -> u16 {
+///
+/// While `is_breaking`, the answer to the next commit of a write is lost in a record that is no TLS.
+fn tls_in_front_of(socket: String, is_breaking: &Arc<AtomicBool>) -> u16 {
     let certificates = vec![CertificateDer::from_pem_file(format!("{TLS}/cert.pem")).expect("a certificate")];
     let key = PrivateKeyDer::from_pem_file(format!("{TLS}/key.pem")).expect("a key");
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
@@ -34,17 +37,18 @@ fn tls_in_front_of(socket: String) -> u16 {
     let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).expect("they fit"));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
+    let is_breaking = is_breaking.clone();
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let (config, socket) = (config.clone(), socket.clone());
-            thread::spawn(move || relay(client, config, &socket));
+            let (config, socket, is_breaking) = (config.clone(), socket.clone(), is_breaking.clone());
+            thread::spawn(move || relay(client, config, &socket, &is_breaking));
         }
     });
     port
 }
 
 /// Takes turns: the protocol of a test is a question and its answer.
-fn relay(mut client: TcpStream, config: Arc<ServerConfig>, socket: &str) {
+fn relay(mut client: TcpStream, config: Arc<ServerConfig>, socket: &str, is_breaking: &AtomicBool) {
     let mut request = [0; 8];
     client.read_exact(&mut request).expect("a request for TLS");
     assert_eq!(request[4..], 80_877_103_u32.to_be_bytes(), "nothing is sent before TLS");
@@ -53,11 +57,22 @@ fn relay(mut client: TcpStream, config: Arc<ServerConfig>, socket: &str) {
     let mut tls = StreamOwned::new(ServerConnection::new(config).expect("a configuration"), client);
     let mut database = UnixStream::connect(socket).expect("the database listens");
     database.set_read_timeout(Some(Duration::from_millis(5))).expect("a socket");
-    let mut bytes = [0; 65536];
+    let (mut bytes, mut is_writing) = ([0; 65536], false);
     loop {
         match tls.read(&mut bytes) {
             Ok(0) => return,
-            Ok(length) => database.write_all(&bytes[..length]).expect("the database reads"),
+            Ok(length) => {
+                let has = |text: &str| bytes[..length].windows(text.len()).any(|part| part == text.as_bytes());
+                is_writing = if has("BEGIN") { !has("BEGIN READ ONLY") } else { is_writing };
+                let is_lost = is_writing && has("COMMIT") && is_breaking.swap(false, Ordering::Relaxed);
+                database.write_all(&bytes[..length]).expect("the database reads");
+                if is_lost {
+                    database.set_read_timeout(None).expect("a socket");
+                    assert!(database.read(&mut bytes).expect("it commits") > 0);
+                    tls.sock.write_all(b"this is no record of TLS").expect("the client waits");
+                    return;
+                }
+            }
             Err(error) if is_timeout(&error) => {}
             Err(_) => return,
         }
@@ -78,7 +93,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
 fn certificate_and_name_are_verified_as_the_mode_says() {
     let Some(url) = postgres::database() else { return };
     let (socket, name) = socket_and_name(&url);
-    let port = tls_in_front_of(socket);
+    let port = tls_in_front_of(socket, &Arc::default());
     let connect = |host: &str, parameters: &str| {
         let url = format!("postgresql://postgres:hush@{host}:{port}/{name}?{parameters}");
         PostgresDatabase::connect(&url).map_err(|error| error.to_string())
@@ -98,6 +113,51 @@ fn certificate_and_name_are_verified_as_the_mode_says() {
     }
     let error = connect("localhost", "sslmode=verify-full&sslrootcert=/nowhere").expect_err("no file");
     assert!(error.contains("/nowhere"), "{error}");
+}
+
+/// After a commit whose answer is lost, the change is stored: that it failed would be wrong, and so would making it twice.
+#[test]
+fn lost_answer_to_a_commit_is_no_failure() {
+    let Some(url) = postgres::database() else { return };
+    let (socket, name) = socket_and_name(&url);
+    let is_breaking = Arc::<AtomicBool>::default();
+    let port = tls_in_front_of(socket, &is_breaking);
+    let url = format!("postgresql://postgres@localhost:{port}/{name}?sslmode=require");
+    let database = Arc::new(PostgresDatabase::connect(&url).expect("it listens"));
+    database.migrate().expect("the schema can be made");
+    let graph = database.create_graph("team").expect("free");
+    let lose = || is_breaking.store(true, Ordering::Relaxed);
+    let memory = PostgresMemory::new(database.clone(), &graph);
+    lose();
+    memory.apply(&[create("Ada")], &author(1)).expect("it is stored");
+    assert!(!is_breaking.load(Ordering::Relaxed), "the answer was lost");
+    assert_eq!((memory.entity_count().expect("readable"), memory.head().expect("readable").0), (1, 1), "once");
+
+    let vault = PostgresVault::new(database.clone(), &graph);
+    let path = VaultPath::parse("a.md").expect("a path");
+    vault.apply(&[FileChange::Create { path: path.clone(), bytes: b"one".to_vec() }]).expect("free");
+    let expected = vault.read(&path).expect("readable").expect("it exists").hash;
+    vault.apply(&[FileChange::Replace { path, expected, bytes: b"two".to_vec() }]).expect("unchanged");
+    let trashed = vault.trashed().expect("readable").remove(0);
+    lose();
+    vault.restore(&trashed).expect("it is restored");
+    assert_eq!(vault.head().expect("readable"), 3, "once: another server may have changed the note in between");
+
+    lose();
+    database.create_graph("other").expect("it is created");
+    lose();
+    database.rename_graph("other", "third").expect("it is renamed");
+    let created = jiff::Timestamp::UNIX_EPOCH;
+    let new = NewToken { name: "ada", scope: "read", graphs: &["third".to_owned()], created, expires: None };
+    lose();
+    database.create_token(&new).expect("it is created");
+    lose();
+    database.revoke_token("ada").expect("it is revoked");
+    lose();
+    database.delete_graph("third").expect("it is deleted");
+    assert!(!is_breaking.load(Ordering::Relaxed), "every answer was lost");
+    assert_eq!(database.graphs().expect("readable"), [graph]);
+    assert_eq!(database.tokens().expect("readable"), []);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quipu_core::RequestKey;
 use quipu_store_postgres::{Graph, PostgresDatabase, PostgresMemory};
 use quipu_testkit::memory_conformance::MemoryStorage;
 
@@ -16,6 +17,7 @@ macro_rules! storage {
 }
 
 struct GraphStorage {
+    url: String,
     database: Arc<PostgresDatabase>,
     graph: Graph,
 }
@@ -25,7 +27,7 @@ impl GraphStorage {
         let database = PostgresDatabase::connect(url).expect("the database can be reached");
         database.migrate().expect("the schema can be made");
         let graph = database.create_graph("notes").expect("the name is free");
-        Self { database: Arc::new(database), graph }
+        Self { url: url.to_owned(), database: Arc::new(database), graph }
     }
 }
 
@@ -34,6 +36,12 @@ impl MemoryStorage for GraphStorage {
 
     fn open(&self) -> PostgresMemory {
         PostgresMemory::new(self.database.clone(), &self.graph)
+    }
+
+    /// The records have the database's time, whatever the server's clock says.
+    fn expire_requests(&self) {
+        let age = format!("UPDATE quipu.memory_request SET at_ns = at_ns - {}", RequestKey::REMEMBERED_NS);
+        quipu_testkit::postgres::sql(&self.url, &age);
     }
 }
 

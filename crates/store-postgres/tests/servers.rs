@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use quipu_core::RequestKey;
 use quipu_core::memory::EntityId;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    ApplyError, ChangeNumber, EntityUpdate, FileChange, FileContent, MemoryChange, MemoryStore, NewEntity, NoteFeed,
-    Refusal, VaultFiles, WriteError,
+    ApplyError, ChangeNumber, EntityUpdate, FileChange, FileContent, MemoryChange, MemoryStore, NamePeriod, NewEntity,
+    NoteFeed, NoteHistory, Refusal, VaultFiles, WriteError, WriteOrigin,
 };
 use quipu_store_postgres::{GraphError, PostgresDatabase, PostgresMemory, PostgresVault};
 use quipu_testkit::memory_conformance::{author, create, observe};
@@ -248,4 +249,21 @@ fn every_note_is_stored_as_it_is() {
     let long = format!("{}a.md", "deep/".repeat(400));
     let refused = vault.apply(&[FileChange::Create { path: path(&long), bytes: Vec::new() }]);
     assert!(matches!(refused, Err(WriteError::Refused { .. })), "{refused:?}");
+}
+
+/// A write whose commit was not answered is made again; meanwhile another server may have deleted the note.
+#[test]
+fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
+    let Some(url) = postgres::database() else { return };
+    let vault = notes(&url);
+    let create = [FileChange::Create { path: path("a.md"), bytes: b"text".to_vec() }];
+    let origin = WriteOrigin::retried(RequestKey(7));
+    let first = vault.apply_for(&create, &origin).expect("the path is free");
+    let hash = vault.read(&path("a.md")).expect("readable").expect("it exists").hash;
+    vault.apply(&[FileChange::Delete { path: path("a.md"), expected: hash }]).expect("it exists");
+    assert_eq!(vault.apply_for(&create, &origin).expect("it was carried out"), first);
+    assert_eq!(vault.read(&path("a.md")).expect("readable").map(|note| note.bytes), None, "and is not made again");
+    let name = NamePeriod { path: path("a.md"), since_ns: 0, until_ns: i64::MAX };
+    assert_eq!(vault.forget(&[name]).expect("writable"), 1);
+    assert_eq!(vault.carried_out(RequestKey(7)).expect("readable"), None, "a path may say what its note said");
 }

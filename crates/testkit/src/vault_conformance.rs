@@ -380,6 +380,7 @@ fn kind<T>(outcome: &Result<T, WriteError>) -> String {
         Err(WriteError::Exists { existing }) => format!("exists {existing}"),
         Err(WriteError::Missing { path }) => format!("missing {path}"),
         Err(WriteError::Refused { path, .. }) => format!("refused {path}"),
+        Err(WriteError::Full { path, limit }) => format!("full {path}: {limit}"),
         Err(WriteError::Busy { path, holder }) => format!("busy {path}: {holder}"),
         Err(WriteError::Write { path, source }) => format!("failed {path}: {source}"),
         Err(WriteError::Database { path, reason }) => format!("failed {path}: {reason}"),

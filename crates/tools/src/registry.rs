@@ -232,14 +232,13 @@ impl Registry {
         }
         let memory = self.memory.as_deref().map_err(String::as_str);
         let call = Call::new(&self.knowledge, memory, session, request);
-        let uses_vault = !tool.toolset.is_about_memory();
         let edition = session.edition();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            if tool.access != Access::Read && request.is_some_and(|key| key.is_expired(self.knowledge.now_ns())) {
-                return Err(expired(tool.name));
+            if let Some(key) = request.filter(|_| tool.access != Access::Read) {
+                refuse_untimely(tool.name, key, self.knowledge.now_ns())?;
             }
             let arguments = check_arguments(tool, arguments)?;
-            if uses_vault {
+            if tool.shows_notes {
                 self.wait_for_index(&call);
             }
             (tool.run)(&call, arguments)
@@ -250,14 +249,14 @@ impl Registry {
         });
         let reply = outcome.map_or_else(|error| error.reply(tool.toolset), Reply::Answer);
         // A write is refused; what is read may be of either file.
-        if !uses_vault
+        if tool.toolset.is_about_memory()
             && matches!(reply, Reply::Answer(_))
             && let Some(what) = self.memory.as_ref().ok().and_then(|memory| memory.store().replaced())
         {
             call.warn(what);
         }
         let mut warnings = call.into_warnings();
-        if uses_vault {
+        if tool.shows_notes {
             warnings.extend(self.knowledge.warnings(session, &session.touched_since(edition)));
         }
         let warnings = warnings.iter().map(|warning| truncate(&on_one_line(warning), MAX_WARNING)).collect();
@@ -280,14 +279,21 @@ pub(crate) fn unknown_tool<'a>(name: &str, tools: impl Iterator<Item = &'a ToolI
     Reply::Protocol { code: INVALID_PARAMS, message: format!("Unknown tool: {}{hint}", echoed(name)) }
 }
 
-/// The error for a write that was queued for too long, for example through a suspended machine.
-fn expired(tool: &str) -> ToolError {
+/// Refuses a write that was queued for too long, for example through a suspended machine, and one from a clock so far ahead that
+/// it could not be recognised when it is repeated.
+fn refuse_untimely(tool: &str, key: RequestKey, now_ns: i64) -> Result<(), ToolError> {
     let minutes = RequestKey::MAX_AGE_NS / 60_000_000_000;
-    let message = format!(
-        "cannot run {tool}: the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; \
-         check whether it did, and retry if not"
-    );
-    ToolError::new(ToolErrorKind::Provider, message)
+    let cause = if key.is_expired(now_ns) {
+        format!(
+            "the request is more than {minutes} minutes old, and an earlier attempt may have succeeded; check whether it did, \
+             and retry if not"
+        )
+    } else if key.is_ahead(now_ns) {
+        format!("the request's key is more than {minutes} minutes ahead of the server's clock; set the client's clock")
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::new(ToolErrorKind::Provider, format!("cannot run {tool}: {cause}")))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -391,6 +397,17 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_tool_that_shows_notes_waits_for_them_too() {
+        let mut harness = Harness::not_started("//- a.md\nsecret\n");
+        harness.registry.patience = Duration::ZERO;
+        let redact = || harness.called("redact", json!({"kind": "note", "id": "a.md", "reason": "x"}));
+        assert!(redact().warnings.iter().any(|warning| warning.starts_with("the vault is still being indexed")));
+        harness.knowledge.start(&|_| {}).unwrap();
+        let create = json!({"name": "Ada", "entity_type": "Author"});
+        assert_eq!((redact().warnings, harness.called("create_entity", create).warnings), (vec![], vec![]));
+    }
+
+    #[test]
     fn a_call_waits_for_the_first_index() {
         let harness = Harness::not_started("//- a.md\n");
         std::thread::scope(|scope| {
@@ -399,6 +416,20 @@ mod tests {
             let called = call.join().unwrap();
             assert_eq!(called.reply, Reply::Answer(json!({"nodes": [{"id": "a.md", "title": "A"}], "total": 1})));
         });
+    }
+
+    /// The key of a call from another time could be recognised for longer than its record is kept.
+    #[test]
+    fn a_write_from_another_time_is_refused() {
+        let harness = Harness::new("");
+        let create = every_tool().iter().find(|tool| tool.name == "create_node").expect("it exists");
+        let minute = 60_000_000_000;
+        for (minutes, refused) in [(-6, "minutes old"), (-4, ""), (4, ""), (6, "set the client's clock")] {
+            let key = RequestKey::new(harness.knowledge.now_ns() + minutes * minute, 1);
+            let note = json!({"id": format!("{}.md", minutes + 10), "content": "x"});
+            let reply = format!("{:?}", harness.registry.call(create, note, &harness.session, Some(key)).reply);
+            assert!(reply.starts_with("Failure") != refused.is_empty() && reply.contains(refused), "{minutes}: {reply}");
+        }
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub(super) fn run(
 }
 
 fn line(token: &TokenRecord, now: Timestamp) -> Line {
-    let TokenRecord { id, name, scope, graphs, created, expires } = token;
+    let TokenRecord { id, name, scope, created, expires, .. } = token;
+    let graphs = graph_names(token);
     let line = Line::new().dim(id.clone()).plain("  ").bold(name.clone()).plain(format!(
         "  {scope} of {}, created {created}",
         if graphs.is_empty() { "no graph".to_owned() } else { graphs.join(", ") }
@@ -73,12 +74,16 @@ fn line(token: &TokenRecord, now: Timestamp) -> Line {
     }
 }
 
+fn graph_names(token: &TokenRecord) -> Vec<&str> {
+    token.graphs.iter().map(|graph| graph.name.as_str()).collect()
+}
+
 fn to_json(token: &TokenRecord, now: Timestamp) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
         "scope": token.scope,
-        "graphs": token.graphs,
+        "graphs": graph_names(token),
         "created": token.created.to_string(),
         "expires": token.expires.map(|time| time.to_string()),
         "expired": token.expires.is_some_and(|time| time <= now),

@@ -12,11 +12,12 @@ use quipu_server::http::{self, Content, GraphSource, HttpSettings, Served};
 use quipu_server::served_vault::ServedVault;
 use quipu_server::service::VaultService;
 use quipu_server::team::{TeamGraph, TeamOptions};
+use quipu_server::tokens::GraphRef;
 use quipu_tools::Registry;
 use serde_json::Value;
 
 use super::{Failure, Outcome};
-use crate::compose::{ComposeError, Database, DatabaseError, OpenGraph};
+use crate::compose::{self, ComposeError, Database, DatabaseError, OpenGraph};
 use crate::config::Config;
 
 /// Graphs that an error names.
@@ -30,10 +31,15 @@ pub(super) fn serve(
     options: TeamOptions,
     settings: &HttpSettings,
 ) -> Result<Outcome, Failure> {
+    if settings.has_oauth() && graph.is_none() {
+        let message = "cannot serve all graphs with --oauth-issuer: a provider's tokens name no graph, so each would open all";
+        return Err(Failure::usage(message).hint("name the graph that they open with --graph NAME"));
+    }
+    compose::check_providers(&config).map_err(failure)?;
     let database = Database::connect(url)?;
-    let only = choose(&database, graph)?;
+    check_graph(&database, graph)?;
     let tokens = Arc::new(database.tokens());
-    let graphs = Arc::new(TeamGraphs { database, config, options, only, is_limited: graph.is_some() });
+    let graphs = Arc::new(TeamGraphs { database, config, options, only: graph.map(str::to_owned) });
     let served = Served { content: Content::Graphs(graphs), tokens };
     http::serve(served, settings, |_| {})?;
     Ok(Outcome::Fine)
@@ -44,25 +50,22 @@ struct TeamGraphs {
     database: Database,
     config: Config,
     options: TeamOptions,
-    /// The graph of clients that name none.
+    /// The name of the only graph that is served; `None` for all.
     only: Option<String>,
-    /// Whether no other graph is served.
-    is_limited: bool,
 }
 
 impl GraphSource for TeamGraphs {
-    fn open(&self, name: &str) -> anyhow::Result<Option<Arc<dyn VaultService>>> {
-        if self.is_limited && self.only.as_deref() != Some(name) {
-            return Ok(None);
-        }
-        let Some(open) = self.database.open(name, &self.config).map_err(failure)? else { return Ok(None) };
+    fn graphs(&self) -> anyhow::Result<Vec<GraphRef>> {
+        let mut graphs = self.database.graphs()?;
+        graphs.retain(|graph| self.only.as_ref().is_none_or(|only| graph.name == *only));
+        Ok(graphs)
+    }
+
+    fn open(&self, id: i64) -> anyhow::Result<Option<Arc<dyn VaultService>>> {
+        let Some(open) = self.database.open(id, &self.config).map_err(failure)? else { return Ok(None) };
         let open = Arc::new(open);
         let feed = open.vault.clone();
         Ok(Some(Arc::new(TeamGraph::open(open, feed, self.options.clone())?)))
-    }
-
-    fn default_graph(&self) -> Option<&str> {
-        self.only.as_deref()
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, i64)> {
@@ -70,16 +73,14 @@ impl GraphSource for TeamGraphs {
     }
 }
 
-/// The graph that was named, or the only one; `None` if there are several.
-fn choose(database: &Database, graph: Option<&str>) -> Result<Option<String>, Failure> {
-    let graphs = database.graphs()?;
-    match (graph, &graphs[..]) {
-        (Some(name), _) if graphs.iter().any(|graph| graph == name) => Ok(Some(name.to_owned())),
-        (Some(name), _) => Err(unknown(name, &graphs)),
-        (None, []) => Err(Failure::failed("cannot serve the database: it has no graph")
+/// Fails unless there is something to serve.
+fn check_graph(database: &Database, graph: Option<&str>) -> Result<(), Failure> {
+    let graphs: Vec<String> = database.graphs()?.into_iter().map(|graph| graph.name).collect();
+    match graph {
+        Some(name) if !graphs.iter().any(|graph| graph == name) => Err(unknown(name, &graphs)),
+        None if graphs.is_empty() => Err(Failure::failed("cannot serve the database: it has no graph")
             .hint("create one with `quipu graph create NAME`")),
-        (None, [only]) => Ok(Some(only.clone())),
-        (None, _) => Ok(None),
+        _ => Ok(()),
     }
 }
 

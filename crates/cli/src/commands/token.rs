@@ -184,6 +184,9 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
         let message = "cannot use this name: a token's name has 1 to 64 characters and no control characters";
         return Err(Failure::usage(message));
     }
+    if name.len() == 8 && name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Failure::usage("cannot use this name: eight hexadecimal digits are the id of a token"));
+    }
     Ok(())
 }
 

@@ -9,14 +9,14 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{NoSources, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_server::tokens::{Denied, Grant, Scope, TokenSource};
+use quipu_server::tokens::{Denied, Grant, GraphRef, Scope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
-    ConnectError, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
+    ConnectError, Graph, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
 };
 use quipu_tools::{Registry, RegistryOptions};
 
-use super::{ComposeError, open_embedder};
+use super::{ComposeError, open_embedder, open_text_model};
 use crate::config::Config;
 
 /// How long a call waits for the first index: a server that has just started answers with what it has read so far.
@@ -44,9 +44,9 @@ impl Database {
         Ok(Self(Arc::new(database)))
     }
 
-    /// The names of all graphs.
-    pub(crate) fn graphs(&self) -> Result<Vec<String>, DatabaseError> {
-        Ok(self.0.graphs()?.into_iter().map(|graph| graph.name).collect())
+    /// All graphs, in order of name.
+    pub(crate) fn graphs(&self) -> Result<Vec<GraphRef>, DatabaseError> {
+        Ok(self.0.graphs()?.into_iter().map(reference).collect())
     }
 
     /// The tokens that servers of this database accept.
@@ -54,13 +54,13 @@ impl Database {
         DatabaseTokens { database: self.0.clone(), tokens: PostgresTokens::new(self.0.clone()) }
     }
 
-    /// Opens a graph without reading it; `None` if there is none of this name.
-    pub(crate) fn open(&self, name: &str, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
-        let graph = self.0.graph(name).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
+    /// Opens a graph without reading it; `None` if there is none of this id.
+    pub(crate) fn open(&self, id: i64, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
+        let graph = self.0.graph_by_id(id).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
         let Some(graph) = graph else { return Ok(None) };
         let vault = Arc::new(PostgresVault::new(self.0.clone(), &graph));
         let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
-        // The settings come from the environment alone, so the provider is the user's choice.
+        // The settings come from the environment alone, so the providers are the user's choice.
         let embedder = open_embedder(config.embedding.provider())?;
         let mut knowledge = Knowledge::new(Parts {
             vault: vault.clone(),
@@ -74,6 +74,9 @@ impl Database {
         if let Some(embedder) = &embedder {
             knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store).alone(config.by_meaning_alone));
         }
+        if let Some(provider) = config.llm.provider() {
+            knowledge = knowledge.with_text_model(open_text_model(&provider)?);
+        }
         let memory = Arc::new(Memory::new(MemoryParts {
             store: Arc::new(PostgresMemory::new(self.0.clone(), &graph)),
             embedder,
@@ -84,6 +87,10 @@ impl Database {
         let knowledge = Arc::new(knowledge.with_memory(memory.clone()));
         Ok(Some(OpenGraph { knowledge, memory, vault }))
     }
+}
+
+fn reference(graph: Graph) -> GraphRef {
+    GraphRef { id: graph.id(), name: graph.name }
 }
 
 /// The tokens in a database, each for some of its graphs. A revoked one is rejected within two seconds.
@@ -109,8 +116,8 @@ impl TokenSource for DatabaseTokens {
             return Err(Denied::Expired);
         }
         let scope = Scope::from_name(&token.scope).ok_or(Denied::Changed)?;
-        let (id, name, graphs) = (token.id.clone(), token.name.clone(), Some(token.graphs.clone()));
-        Ok(Grant { id, name, scope, graphs })
+        let graphs = token.graphs.iter().cloned().map(reference).collect();
+        Ok(Grant { id: token.id.clone(), name: token.name.clone(), scope, graphs: Some(graphs) })
     }
 
     fn may_wait(&self) -> bool {

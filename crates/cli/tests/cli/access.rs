@@ -30,6 +30,8 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
     vault.write(".quipu/tokens.toml", kept);
     let twice = vault.run(&["token", "new", "--name", "laptop"]).expect(1);
     assert!(twice.stderr.contains("there is a token called laptop"), "{twice}");
+    let like_an_id = vault.run(&["token", "new", "--name", "0badcafe"]).expect(2);
+    assert!(like_an_id.stderr.contains("eight hexadecimal digits"), "{like_an_id}");
     vault.run(&["token", "revoke", "nobody"]).expect(1);
     vault.run(&["token", "revoke", "laptop"]).expect(0);
     assert_eq!(vault.run(&["token", "list", "--json"]).expect(0).json(), serde_json::json!([]));
@@ -115,6 +117,9 @@ fn an_address_that_every_command_would_refuse_is_not_allowed_either() {
         vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"openai\"\nurl = \"{url}\"\n"));
         let ran = vault.run(&["trust"]).expect(2);
         assert!(ran.stderr.contains(why) && !ran.stderr.contains("pass@"), "{ran}");
+        // The refusal to send notes is logged before the address is looked at.
+        let ran = vault.run(&["status"]);
+        assert!(ran.stderr.contains(why) && !format!("{ran}").contains("pass@"), "{ran}");
     }
     assert_eq!(vault.run(&["trust", "--list", "--json"]).expect(0).json(), serde_json::json!([]));
     vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\n");

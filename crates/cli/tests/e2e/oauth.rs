@@ -140,3 +140,15 @@ fn a_server_that_cannot_have_the_keys_does_not_start() {
         assert!(output.status.code() == Some(1) && said.contains(keys), "{said}");
     }
 }
+
+/// A provider's token names no graph: it must not open every graph of a database.
+#[test]
+fn graphs_of_a_database_are_not_all_open_to_every_subject() {
+    let refused = std::process::Command::new(crate::client::QUIPU)
+        .args(["serve", "--http", "127.0.0.1:0", "--database", "postgresql://quipu@127.0.0.1:1/quipu"])
+        .args(["--oauth-issuer", ISSUER, "--oauth-resource", RESOURCE, "--oauth-keys", "keys.json"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("--graph NAME"), "{refused:?}");
+}

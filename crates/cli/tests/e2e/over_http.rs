@@ -441,3 +441,21 @@ fn a_renewed_certificate_is_shown_without_a_new_start() {
     std::thread::sleep(Duration::from_millis(1100));
     over_tls(&server, "renewed-cert.pem").unwrap();
 }
+
+/// A key without a time would be applied again as soon as its record is deleted.
+#[test]
+fn key_of_a_call_is_a_uuid_of_version_7() {
+    let server = Server::start("");
+    let create = |key: &str| {
+        let mut params = modern(json!({ "name": "create_node", "arguments": { "id": "a.md", "content": "x" } }));
+        params["_meta"]["quipu/request-key"] = json!(key);
+        Post::call("create_node", &params).send(server.address).unwrap().body
+    };
+    for wrong in ["9b2f5c1e-d2f0-4abc-8def-0123456789ab", "x", ""] {
+        let said = create(wrong);
+        assert!(said.contains("`quipu/request-key` must be a UUID of version 7"), "{wrong}: {said}");
+    }
+    let said = create("f198c6a1-d2f0-7abc-8def-0123456789ab");
+    assert!(said.contains("ahead of the server's clock"), "{said}");
+    assert!(!server.root().join("a.md").exists());
+}

@@ -234,7 +234,10 @@ impl From<WriteError> for NoteError {
             WriteError::Changed { path } | WriteError::Missing { path } => Self::ChangedElsewhere { path },
             WriteError::Exists { existing } => Self::Exists { existing },
             WriteError::Refused { path, reason } => Self::bad_id(path.as_str(), reason),
-            WriteError::Busy { .. } | WriteError::Write { .. } | WriteError::Database { .. } => Self::Write(error),
+            WriteError::Full { .. }
+            | WriteError::Busy { .. }
+            | WriteError::Write { .. }
+            | WriteError::Database { .. } => Self::Write(error),
         }
     }
 }

@@ -35,15 +35,9 @@ pub trait MemoryStore: Send + Sync {
 
     /// Removes an entity, with its observations and relations, or an observation for good: deletes it, and puts the reason in
     /// place of its texts in every log entry and every recorded result. Entities that were merged into it are covered too. No
-    /// file of the store has the texts afterwards, except backups. Refuses an item that neither exists nor is in the log, and
-    /// an entity that a merge made part of another. A store that cannot do that fails.
-    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
-        let (_, _, _) = (owner, reason, author);
-        let advice =
-            "this kind of store keeps texts in its log; delete the item, and ask a database administrator".to_owned();
-        let failure = MemoryFailure::new("redact in", "not supported");
-        Err(ApplyError::Failed(MemoryFailure { advice: Some(advice), ..failure }))
-    }
+    /// file of the store has the texts afterwards, except those that the result names. Refuses an item that neither exists nor is
+    /// in the log, and an entity that a merge made part of another.
+    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError>;
 
     /// Entities; `None` for an unknown id.
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure>;
@@ -323,8 +317,8 @@ pub struct Redaction {
     pub items: u64,
     /// Steps of log entries whose texts were replaced.
     pub log_steps: u64,
-    /// Whether the files have no deleted text any more; a reader in another process can prevent that.
-    pub is_file_rewritten: bool,
+    /// Where a deleted text may still be, and what to do about it, for the user.
+    pub leftover: Option<String>,
     /// Earlier copies of memory that may still have the texts, as paths from the vault.
     pub backups: Vec<String>,
 }

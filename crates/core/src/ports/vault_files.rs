@@ -314,6 +314,16 @@ pub enum WriteError {
         /// Which rule.
         reason: &'static str,
     },
+    /// The vault holds as much as it may hold.
+    #[error(
+        "cannot write {path}: the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`"
+    )]
+    Full {
+        /// Which path.
+        path: VaultPath,
+        /// The limit with its unit.
+        limit: String,
+    },
     /// Another process held the write lock for longer than a writer waits.
     #[error("cannot write {path}: {holder} holds the write lock of the vault; retry, and end that process if it hangs")]
     Busy {

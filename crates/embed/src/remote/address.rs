@@ -21,6 +21,12 @@ pub enum AddressError {
     Query,
 }
 
+/// A url as a message may show it: one that is invalid may have a password in it.
+pub fn shown_url(url: &str) -> String {
+    Address::parse(url, str::to_owned)
+        .map_or_else(|error| format!("an invalid address ({error})"), |address| address.endpoint)
+}
+
 impl Address {
     /// `endpoint` adds the path of requests to the path that the user configured.
     pub(crate) fn parse(url: &str, endpoint: impl FnOnce(&str) -> String) -> Result<Self, AddressError> {

@@ -10,7 +10,7 @@ use quipu_core::ports::{Clock, SystemClock};
 use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
-use crate::tokens::{Denied, Grant, Scope, TokenSource};
+use crate::tokens::{Denied, Grant, GraphRef, Scope, TokenSource};
 use crate::web::{ExplorerSessions, SESSION_ID, SESSION_PREFIX};
 
 /// How clients authenticate.
@@ -30,7 +30,7 @@ pub(super) struct Identity {
     /// The number of the explorer's session.
     session: Option<u64>,
     /// The graphs that the token is for; `None` for all.
-    pub(super) graphs: Option<Vec<String>>,
+    pub(super) graphs: Option<Vec<GraphRef>>,
 }
 
 /// Why authentication failed.
@@ -40,6 +40,8 @@ pub(super) enum Unknown {
     Missing,
     /// The token is invalid, with the reason.
     Invalid(String),
+    /// The token cannot be checked now, with the reason: it may well be valid.
+    Unchecked(String),
 }
 
 impl Auth {
@@ -96,7 +98,10 @@ impl Auth {
             return Ok(Identity { token: Some(id.as_str().into()), id, scope, session: None, graphs: None });
         }
         let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap_or(jiff::Timestamp::MAX);
-        let grant = self.check(bearer, now).await.map_err(|denied| Unknown::Invalid(denied.to_string()))?;
+        let grant = self.check(bearer, now).await.map_err(|denied| match denied {
+            Denied::Unreachable => Unknown::Unchecked(denied.to_string()),
+            Denied::Unknown | Denied::Expired | Denied::Changed => Unknown::Invalid(denied.to_string()),
+        })?;
         let Grant { id, name, scope, graphs } = grant;
         Ok(Identity { id: format!("token {id}"), token: Some(name.into()), scope, session: None, graphs })
     }

@@ -99,7 +99,8 @@ impl HttpSettings {
         }
     }
 
-    fn has_oauth(&self) -> bool {
+    /// Whether tokens of an identity provider are accepted.
+    pub fn has_oauth(&self) -> bool {
         #[cfg(feature = "oauth")]
         return self.oauth.is_some();
         #[cfg(not(feature = "oauth"))]
@@ -220,7 +221,6 @@ async fn listen(
     #[cfg(not(feature = "oauth"))]
     let resource_metadata = None;
     let (sites, routes) = routes(content, &capacity);
-    sites.clone().open_default();
     let guard = Arc::new(RequestGuard {
         hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
@@ -250,7 +250,7 @@ async fn listen(
     tokio::select! {
         () = connections.serve(listener, tls, router, stop) => {}
         () = request_guard::close_revoked_streams(&guard) => {}
-        () = sites.close_idle() => {}
+        () = sites.maintain() => {}
     }
     Ok(())
 }

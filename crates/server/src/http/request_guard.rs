@@ -150,10 +150,15 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
 
 /// The response on a reserved connection while all others are busy.
 fn busy() -> Response {
-    let message = "all connections of this server are busy; retry in a moment";
+    let mut response = unavailable("all connections of this server are busy; retry in a moment");
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The response to a request that may succeed in a moment.
+pub(super) fn unavailable(message: &str) -> Response {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
@@ -172,7 +177,12 @@ pub(super) async fn close_revoked_streams(guard: &RequestGuard) {
         checks.tick().await;
         for owner in guard.connections.table.stream_owners() {
             let identity = guard.auth.identify(owner.authorization.as_ref(), owner.address).await;
-            if !identity.is_ok_and(|identity| *identity.id == *owner.client) {
+            let is_over = match identity {
+                Ok(identity) => *identity.id != *owner.client,
+                Err(Unknown::Unchecked(_)) => false,
+                Err(Unknown::Missing | Unknown::Invalid(_)) => true,
+            };
+            if is_over {
                 tracing::info!(client = %owner.client, "closing the event streams of a token that is no longer valid");
                 guard.connections.table.close_streams(&owner);
             }
@@ -192,7 +202,7 @@ pub(super) async fn metrics(State(guard): State<Arc<RequestGuard>>, request: Req
     }
     let mut page = String::new();
     guard.capacity.write_metrics(&mut page);
-    guard.sites.write_metrics(&mut page).await;
+    guard.sites.write_metrics(&mut page, &GrantedGraphs(identity.graphs)).await;
     guard.counters.write(&mut page, guard.connections.table.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
@@ -264,6 +274,7 @@ impl RequestGuard {
             let (message, error) = match unknown {
                 Unknown::Missing => (MISSING_TOKEN.to_owned(), None),
                 Unknown::Invalid(why) => (why, Some("invalid_token")),
+                Unknown::Unchecked(why) => return unavailable(&why),
             };
             self.challenge(StatusCode::UNAUTHORIZED, &message, error, None)
         })

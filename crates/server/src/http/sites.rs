@@ -1,5 +1,7 @@
 //! Which vault a request is for. A server of a database has many graphs: `/g/NAME/…` names one, otherwise it is the one of the
 //! client's token, or the server's only one. A graph is opened for its first request, and closed when it is idle.
+//!
+//! A name may pass from one graph to another while the server runs, so open graphs and those of tokens are known by id.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,26 +15,31 @@ use axum::response::Response;
 use axum::routing::any;
 use parking_lot::Mutex;
 use quipu_tools::echoed;
+use tokio::time::MissedTickBehavior;
 use tower_service::Service as _;
 
-use super::request_guard::refusal;
+use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
 use crate::service::{Capacity, IndexProgress, Service, VaultService};
+use crate::tokens::GraphRef;
 use crate::web::{self, Explorer};
 
 /// How long a graph without requests stays open. Opening it again reads all of its notes.
 const IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// How often the names of the graphs are read: for this time at most, a name still leads to the graph that had it.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Where the path of a request names a graph.
 const PREFIX: &str = "/g/";
 
 /// The graphs of a server.
 pub trait GraphSource: Send + Sync {
-    /// Opens a graph without waiting for its notes; `None` if there is none of this name.
-    fn open(&self, name: &str) -> anyhow::Result<Option<Arc<dyn VaultService>>>;
+    /// The graphs that are served, with their names of now.
+    fn graphs(&self) -> anyhow::Result<Vec<GraphRef>>;
 
-    /// The graph of clients that name none and have a token for none.
-    fn default_graph(&self) -> Option<&str>;
+    /// Opens a graph without waiting for its notes; `None` if there is none of this id.
+    fn open(&self, id: i64) -> anyhow::Result<Option<Arc<dyn VaultService>>>;
 
     /// Gauges of the database: name, what it is, value.
     fn gauges(&self) -> Vec<(&'static str, &'static str, i64)>;
@@ -40,19 +47,11 @@ pub trait GraphSource: Send + Sync {
 
 /// The graphs that the token of a request is for; `None` for all.
 #[derive(Clone)]
-pub(super) struct GrantedGraphs(pub(super) Option<Vec<String>>);
+pub(super) struct GrantedGraphs(pub(super) Option<Vec<GraphRef>>);
 
 impl GrantedGraphs {
-    fn has(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|graphs| graphs.iter().any(|graph| graph == name))
-    }
-
-    /// The only one.
-    fn only(&self) -> Option<&str> {
-        match self.0.as_deref() {
-            Some([only]) => Some(only),
-            _ => None,
-        }
+    fn has(&self, id: i64) -> bool {
+        self.0.as_ref().is_none_or(|graphs| graphs.iter().any(|graph| graph.id == id))
     }
 }
 
@@ -65,7 +64,10 @@ pub(super) enum Sites {
 pub(super) struct Graphs {
     source: Arc<dyn GraphSource>,
     capacity: Arc<Capacity>,
-    open: Mutex<HashMap<String, Arc<OpenGraph>>>,
+    /// What the last look found; `None` before the first.
+    known: Mutex<Option<Arc<[GraphRef]>>>,
+    /// By id: a name may be given to another graph.
+    open: Mutex<HashMap<i64, Arc<OpenGraph>>>,
 }
 
 struct OpenGraph {
@@ -74,29 +76,83 @@ struct OpenGraph {
     used: Mutex<Instant>,
 }
 
+/// Why a request has no graph.
+enum Absent {
+    /// None of this name is open to the client.
+    Unknown,
+    /// Several are open to the client, and it names none.
+    Several,
+}
+
 impl Graphs {
     pub(super) fn new(source: Arc<dyn GraphSource>, capacity: Arc<Capacity>) -> Self {
-        Self { source, capacity, open: Mutex::default() }
+        Self { source, capacity, known: Mutex::default(), open: Mutex::default() }
     }
 
-    fn get(&self, name: &str) -> Option<Arc<OpenGraph>> {
+    /// Reads the names of the graphs, and closes those that were deleted.
+    fn look(&self) -> anyhow::Result<()> {
+        let now: Arc<[GraphRef]> = self.source.graphs()?.into();
+        let before = self.known.lock().replace(now.clone()).unwrap_or_default();
+        let is_gone =
+            |id: i64| [&before, &now].map(|graphs| graphs.iter().any(|graph| graph.id == id)) == [true, false];
+        let deleted: Vec<_> = self.open.lock().extract_if(|id, _| is_gone(*id)).collect();
+        // Not under the lock: closing takes a moment.
+        drop(deleted);
+        Ok(())
+    }
+
+    /// The graph of a request: the one that it names, or the only one that is open to the client.
+    fn choose(&self, named: Option<&str>, granted: &GrantedGraphs) -> Result<GraphRef, Absent> {
+        let known = self.known.lock().clone().unwrap_or_default();
+        let is_known = |graph: &&GraphRef| known.iter().any(|known| known.id == graph.id);
+        let graphs = granted.0.as_deref().unwrap_or(&known);
+        let mut fitting = graphs.iter().filter(is_known).filter(|graph| named.is_none_or(|name| graph.name == name));
+        match (fitting.next(), fitting.next()) {
+            (Some(graph), None) => Ok(graph.clone()),
+            (Some(_), Some(_)) => Err(Absent::Several),
+            (None, _) => Err(Absent::Unknown),
+        }
+    }
+
+    /// The graph of every client, if there is only one.
+    fn only(&self) -> Option<GraphRef> {
+        self.choose(None, &GrantedGraphs(None)).ok()
+    }
+
+    fn get(&self, id: i64) -> Option<Arc<OpenGraph>> {
         let open = self.open.lock();
-        let graph = open.get(name)?;
+        let graph = open.get(&id)?;
         *graph.used.lock() = Instant::now();
         Some(graph.clone())
     }
 
     /// Opens a graph, if it is not open. Two first requests may open it twice; one of the two is kept.
-    fn open(&self, name: &str) -> anyhow::Result<Option<Arc<OpenGraph>>> {
-        if let Some(graph) = self.get(name) {
-            return Ok(Some(graph));
+    fn open(&self, graph: &GraphRef) -> anyhow::Result<Option<Arc<OpenGraph>>> {
+        if let Some(open) = self.get(graph.id) {
+            return Ok(Some(open));
         }
-        let Some(vault) = self.source.open(name)? else { return Ok(None) };
+        let Some(vault) = self.source.open(graph.id)? else { return Ok(None) };
         let service = Service::of_graph(vault, self.capacity.clone());
-        let explorer = Explorer::new(service.clone(), name.to_owned(), None);
+        let explorer = Explorer::new(service.clone(), graph.name.clone(), None);
         let router = mcp::http_routes(McpServer::new(service.clone())).merge(web::routes(explorer));
-        let graph = Arc::new(OpenGraph { service, router, used: Mutex::new(Instant::now()) });
-        Ok(Some(self.open.lock().entry(name.to_owned()).or_insert(graph).clone()))
+        let open = Arc::new(OpenGraph { service, router, used: Mutex::new(Instant::now()) });
+        Ok(Some(self.open.lock().entry(graph.id).or_insert(open).clone()))
+    }
+
+    /// Opens the graph of a request. A graph or a name that is not known may be new.
+    fn open_for(&self, named: Option<&str>, granted: &GrantedGraphs) -> anyhow::Result<Result<Arc<OpenGraph>, Absent>> {
+        let chosen = match self.choose(named, granted) {
+            Err(Absent::Unknown) => {
+                self.look()?;
+                self.choose(named, granted)
+            }
+            chosen => chosen,
+        };
+        let graph = match chosen {
+            Ok(graph) => graph,
+            Err(absent) => return Ok(Err(absent)),
+        };
+        Ok(self.open(&graph)?.ok_or(Absent::Unknown))
     }
 
     /// Forgets graphs that had no request for a while. One that still answers is closed at its last answer.
@@ -111,27 +167,28 @@ impl Graphs {
         drop(idle);
     }
 
-    fn open_graphs(&self) -> Vec<(String, Arc<OpenGraph>)> {
-        let mut graphs: Vec<_> = self.open.lock().iter().map(|(name, graph)| (name.clone(), graph.clone())).collect();
-        graphs.sort_by(|a, b| a.0.cmp(&b.0));
+    /// The open graphs with their names, in order of name.
+    fn open_graphs(&self) -> Vec<(GraphRef, Arc<OpenGraph>)> {
+        let known = self.known.lock().clone().unwrap_or_default();
+        let open = self.open.lock();
+        let mut graphs: Vec<_> =
+            known.iter().filter_map(|graph| Some((graph.clone(), open.get(&graph.id)?.clone()))).collect();
+        graphs.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         graphs
+    }
+
+    /// Looks at the graphs, opens the only one before its first request, and closes idle ones.
+    fn maintain(&self) -> anyhow::Result<()> {
+        self.look()?;
+        if let Some(only) = self.only() {
+            self.open(&only)?;
+        }
+        self.close_idle();
+        Ok(())
     }
 }
 
 impl Sites {
-    /// Starts to read the graph that a server is for, before its first request.
-    pub(super) fn open_default(self: Arc<Self>) {
-        let open = move || {
-            if let Self::Graphs(graphs) = &*self
-                && let Some(name) = graphs.source.default_graph()
-                && let Err(error) = graphs.open(name)
-            {
-                tracing::warn!("cannot open the graph {name}: {error:#}");
-            }
-        };
-        drop(tokio::task::spawn_blocking(open));
-    }
-
     /// Why answers may be incomplete or out of date, in a word; `None` if all is well. A graph that is read for its first
     /// request does not count: the server is ready for others.
     pub(super) async fn trouble(&self) -> Option<&'static str> {
@@ -141,8 +198,11 @@ impl Sites {
                 if graphs.open_graphs().iter().any(|(_, graph)| graph.service.vault().lag().is_some()) {
                     return Some("database unreachable");
                 }
-                let name = graphs.source.default_graph()?;
-                graphs.get(name).map(|graph| graph.service.clone())
+                let is_known = graphs.known.lock().is_some();
+                match graphs.only() {
+                    None if is_known => return None,
+                    only => only.and_then(|only| graphs.get(only.id)).map(|graph| graph.service.clone()),
+                }
             }
         };
         match open {
@@ -151,14 +211,16 @@ impl Sites {
         }
     }
 
-    /// What is in the vaults, in the Prometheus text format.
-    pub(super) async fn write_metrics(&self, page: &mut String) {
+    /// What is in the vaults that are open to a client, in the Prometheus text format.
+    pub(super) async fn write_metrics(&self, page: &mut String, granted: &GrantedGraphs) {
         match self {
             Self::One(service) => gauges(page, &[(String::new(), service.clone())]).await,
             Self::Graphs(graphs) => {
-                let label =
-                    |(name, graph): (String, Arc<OpenGraph>)| (format!("{{graph=\"{name}\"}}"), graph.service.clone());
-                gauges(page, &graphs.open_graphs().into_iter().map(label).collect::<Vec<_>>()).await;
+                let label = |(graph, open): (GraphRef, Arc<OpenGraph>)| {
+                    (format!("{{graph=\"{}\"}}", graph.name), open.service.clone())
+                };
+                let open = graphs.open_graphs().into_iter().filter(|(graph, _)| granted.has(graph.id));
+                gauges(page, &open.map(label).collect::<Vec<_>>()).await;
                 for (name, what, value) in graphs.source.gauges() {
                     let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
                 }
@@ -166,14 +228,24 @@ impl Sites {
         }
     }
 
-    /// Closes idle graphs from time to time. Never ends.
-    pub(super) async fn close_idle(&self) {
-        let mut ticks = tokio::time::interval(IDLE / 10);
+    /// Keeps the graphs as they are in the database. Never ends.
+    pub(super) async fn maintain(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut was_done = true;
         loop {
             ticks.tick().await;
-            if let Self::Graphs(graphs) = self {
-                graphs.close_idle();
+            let sites = self.clone();
+            let maintained = tokio::task::spawn_blocking(move || match &*sites {
+                Self::Graphs(graphs) => graphs.maintain(),
+                Self::One(_) => Ok(()),
+            });
+            let done = maintained.await.unwrap_or_else(|error| Err(error.into()));
+            // Once for each outage.
+            if let Some(error) = done.as_ref().err().filter(|_| was_done) {
+                tracing::warn!("cannot look at the graphs: {error:#}");
             }
+            was_done = done.is_ok();
         }
     }
 }
@@ -213,45 +285,43 @@ pub(super) fn routes(sites: Arc<Sites>) -> Router {
 
 /// Passes a request on to its graph.
 async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Response {
-    let Sites::Graphs(graphs) = &*sites else { return unknown("") };
+    let Sites::Graphs(graphs) = &*sites else { return unknown(None) };
     let path = request.uri().path();
     let (named, rest) = match path.strip_prefix(PREFIX).and_then(|path| path.split_once('/')) {
         Some((name, rest)) => (Some(name.to_owned()), format!("/{rest}")),
         None => (None, path.to_owned()),
     };
     let granted = request.extensions().get::<GrantedGraphs>().cloned().unwrap_or(GrantedGraphs(Some(Vec::new())));
-    let Some(name) = named.or_else(|| granted.only().or(graphs.source.default_graph()).map(str::to_owned)) else {
-        return refusal(
-            StatusCode::NOT_FOUND,
-            "several graphs are open to this client; name one in the path: /g/NAME/mcp",
-        );
-    };
-    if !granted.has(&name) {
-        // As for a graph that does not exist: a token must not tell which others there are.
-        return unknown(&name);
-    }
-    let opened = match graphs.get(&name) {
-        Some(graph) => Ok(Some(graph)),
+    let open = graphs.choose(named.as_deref(), &granted).ok().and_then(|graph| graphs.get(graph.id));
+    let opened = match open {
+        Some(graph) => Ok(Ok(graph)),
         None => {
-            let (sites, name) = (sites.clone(), name.clone());
+            let (sites, named) = (sites.clone(), named.clone());
             let opening = tokio::task::spawn_blocking(move || match &*sites {
-                Sites::Graphs(graphs) => graphs.open(&name),
-                Sites::One(_) => Ok(None),
+                Sites::Graphs(graphs) => graphs.open_for(named.as_deref(), &granted),
+                Sites::One(_) => Ok(Err(Absent::Unknown)),
             });
             opening.await.unwrap_or_else(|error| Err(error.into()))
         }
     };
     let graph = match opened {
-        Ok(Some(graph)) => graph,
-        Ok(None) => return unknown(&name),
+        Ok(Ok(graph)) => graph,
+        // As for a graph that does not exist: a token must not tell which others there are.
+        Ok(Err(Absent::Unknown)) => return unknown(named.as_deref()),
+        Ok(Err(Absent::Several)) => {
+            return refusal(
+                StatusCode::NOT_FOUND,
+                "several graphs are open to this client; name one in the path: /g/NAME/mcp",
+            );
+        }
         Err(error) => {
-            tracing::warn!("cannot open the graph {name}: {error:#}");
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "the graph cannot be opened now; retry in a moment");
+            tracing::warn!("cannot open the graph {}: {error:#}", echoed(named.as_deref().unwrap_or_default()));
+            return unavailable("cannot open the graph: the server's log has the cause; retry in a moment");
         }
     };
     match rest.parse::<Uri>() {
         Ok(uri) => *request.uri_mut() = uri,
-        Err(_) => return unknown(&name),
+        Err(_) => return unknown(named.as_deref()),
     }
     match graph.router.clone().call(request).await {
         Ok(response) => response,
@@ -259,6 +329,7 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
     }
 }
 
-fn unknown(name: &str) -> Response {
-    refusal(StatusCode::NOT_FOUND, &format!("there is no graph `{}` for this client", echoed(name)))
+fn unknown(name: Option<&str>) -> Response {
+    let which = name.map_or_else(String::new, |name| format!(" `{}`", echoed(name)));
+    refusal(StatusCode::NOT_FOUND, &format!("there is no graph{which} for this client"))
 }

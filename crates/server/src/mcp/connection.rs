@@ -339,7 +339,7 @@ const REQUEST_KEY: &str = "quipu/request-key";
 /// A UUID of version 7: it starts with the time, by which the server knows a call that is too old to be recognised.
 fn request_key(context: &Context) -> Result<Option<RequestKey>, ErrorData> {
     let Some(given) = context.meta.0.0.get(REQUEST_KEY) else { return Ok(None) };
-    let key = given.as_str().and_then(|text| text.replace('-', "").parse().ok());
+    let key = given.as_str().and_then(|text| text.replace('-', "").parse().ok()).filter(|key: &RequestKey| key.is_uuid_v7());
     let invalid = || ErrorData::invalid_params(format!("`{REQUEST_KEY}` must be a UUID of version 7"), None);
     key.map(Some).ok_or_else(invalid)
 }

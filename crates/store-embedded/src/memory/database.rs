@@ -381,8 +381,12 @@ impl MemoryStore for MemoryDatabase {
             RedactFault::Refused(refusal) => ApplyError::Refused { change: 0, refusal },
             RedactFault::Log(error) => self.failed_change(error).into(),
         })?;
-        let is_file_rewritten = self.rewrite_file().map_err(|error| failed("rewrite", error))?;
-        Ok(Redaction { is_file_rewritten, backups: self.backups(), ..redacted })
+        let is_rewritten = self.rewrite_file().map_err(|error| failed("rewrite", error))?;
+        let leftover = (!is_rewritten).then(|| {
+            "another process is reading memory, so parts of the text may still be in .quipu/memory.db-wal; call redact again later"
+                .to_owned()
+        });
+        Ok(Redaction { leftover, backups: self.backups(), ..redacted })
     }
 
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {

@@ -58,7 +58,7 @@ pub struct DatabaseAddress {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// It is no URL of a PostgreSQL database.
-    #[error("it has the form postgresql://USER@HOST/DATABASE")]
+    #[error("it has the form postgresql://USER@HOST/DATABASE; `/`, `@` and `?` in a password are written %2F, %40 and %3F")]
     Form,
     /// The driver does not accept it.
     #[error("{0}")]
@@ -203,6 +203,10 @@ impl UrlParts {
         let rest = &url[scheme.len()..];
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if path.contains('@') {
+            // The rest of a password with a `/` in it, which would be taken for the name of the database.
+            return Err(AddressError::Form);
+        }
         let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
         let mut parts = Self {
             login: format!("{scheme}{login}"),
@@ -328,7 +332,7 @@ mod tests {
         for shown in [format!("{address:?}"), address.to_string(), format!("{:?}", address.hosts)] {
             assert!(!shown.contains("s@crt"), "{shown}");
         }
-        for wrong in ["postgresql://a:hidden@h/x?nope=hidden", "mysql://a:hidden@h", "postgresql://a:hidden@h:hidden/x"]
+        for wrong in ["postgresql://a:hidden@h/x?nope=hidden", "mysql://a:hidden@h", "postgresql://a:hidden@h:hidden/x", "postgresql://a:1/hidden@h/x"]
         {
             let error = try_parse(wrong, &[]).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hidden"), "{error:?}");

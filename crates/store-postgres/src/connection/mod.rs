@@ -243,13 +243,14 @@ impl PostgresDatabase {
             let mut pause = FIRST_PAUSE;
             loop {
                 let error = match self.once(ATTEMPT, async |client| work(client, &in_doubt).await, &then).await {
-                    Err(error) if error.is_transient() => error,
+                    Err(error) if error.is_transient() || in_doubt.get() && error.is_unanswered() => error,
                     outcome => return outcome,
                 };
                 let waited = started.elapsed();
                 if waited + pause > patience {
                     let in_doubt = in_doubt.get();
-                    let since = error.is_outage().then(|| timestamp(self.outage.begin().at_ns));
+                    let is_away = error.is_outage() || error.is_unanswered();
+                    let since = is_away.then(|| timestamp(self.outage.begin().at_ns));
                     return Err(DatabaseError::Unreachable { since, waited, in_doubt, source: error.into() });
                 }
                 tracing::debug!(%error, "retrying a call on the database");

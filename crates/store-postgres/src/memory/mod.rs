@@ -8,6 +8,7 @@ mod item;
 mod load;
 mod log;
 mod read;
+mod redact;
 mod requests;
 mod save;
 mod store;

@@ -2,6 +2,7 @@
 
 use deadpool_postgres::{GenericClient, Transaction};
 use quipu_core::RequestKey;
+use quipu_core::memory::RedactionScope;
 use quipu_core::ports::{Applied, ChangeNumber, MemoryItem};
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +36,11 @@ pub(super) async fn recall(
     Ok(found.map(|(change, outcomes)| Applied { change, outcomes }))
 }
 
+fn stored(json: &str) -> Result<Vec<StoredOutcome>, BadRow> {
+    serde_json::from_str(json).map_err(|error| BadRow(format!("the results of a request: {error}")))
+}
+
 fn outcomes(json: &str) -> Result<Vec<MemoryItem>, BadRow> {
-    let stored: Vec<StoredOutcome> =
-        serde_json::from_str(json).map_err(|error| BadRow(format!("the results of a request: {error}")))?;
     let item = |outcome: StoredOutcome| match item::from_json(&outcome.kind, outcome.id, &outcome.item)? {
         MemoryItem::Entity(mut entity) => {
             entity.observation_count = outcome.observation_count;
@@ -45,15 +48,17 @@ fn outcomes(json: &str) -> Result<Vec<MemoryItem>, BadRow> {
         }
         other => Ok(other),
     };
-    stored.into_iter().map(item).collect()
+    stored(json)?.into_iter().map(item).collect()
 }
+
+/// The database's time, since the clocks of servers differ: one that is ahead must not delete the records of others.
+const NOW_NS: &str = "(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint";
 
 /// Stores the result of a request, and deletes expired ones.
 pub(super) async fn remember(
     tx: &Transaction<'_>,
     graph: i64,
     request: RequestKey,
-    at_ns: i64,
     applied: &Applied,
 ) -> Result<(), DatabaseError> {
     let outcome = |item: &MemoryItem| {
@@ -66,9 +71,34 @@ pub(super) async fn remember(
     };
     let outcomes: Vec<StoredOutcome> = applied.outcomes.iter().map(outcome).collect();
     let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
-    let expired = at_ns.saturating_sub(RequestKey::REMEMBERED_NS);
-    execute(tx, "DELETE FROM memory_request WHERE graph = $1 AND at_ns < $2", &[&graph, &expired]).await?;
-    let sql = "INSERT INTO memory_request (graph, key, at_ns, change, outcomes) VALUES ($1, $2, $3, $4, $5)";
-    execute(tx, sql, &[&graph, &request.to_string(), &at_ns, &applied.change.0, &outcomes]).await?;
+    let sql = format!("DELETE FROM memory_request WHERE graph = $1 AND at_ns < {NOW_NS} - $2");
+    execute(tx, &sql, &[&graph, &RequestKey::REMEMBERED_NS]).await?;
+    let sql = format!(
+        "INSERT INTO memory_request (graph, key, at_ns, change, outcomes) VALUES ($1, $2, {NOW_NS}, $3, $4)"
+    );
+    execute(tx, &sql, &[&graph, &request.to_string(), &applied.change.0, &outcomes]).await?;
+    Ok(())
+}
+
+/// Replaces the texts of redacted items in the stored results.
+pub(super) async fn redact(
+    tx: &Transaction<'_>,
+    graph: i64,
+    scope: &RedactionScope,
+    reason: &str,
+) -> Result<(), DatabaseError> {
+    let read = |row: &_| Ok((get::<String>(row, 0)?, stored(get(row, 1)?)?));
+    let sql = "SELECT key, outcomes FROM memory_request WHERE graph = $1";
+    for (key, mut outcomes) in row::list(tx, sql, &[&graph], read).await? {
+        for outcome in &mut outcomes {
+            let item = item::from_json(&outcome.kind, outcome.id, &outcome.item)?;
+            if scope.covers(&item) {
+                outcome.item = item::to_json(&item.redacted(reason));
+            }
+        }
+        let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
+        let update = "UPDATE memory_request SET outcomes = $3 WHERE graph = $1 AND key = $2";
+        execute(tx, update, &[&graph, &key, &outcomes]).await?;
+    }
     Ok(())
 }

@@ -9,11 +9,11 @@ use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation,
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryStore, NoteTie, RelationFilter, StoredVector, TextOwner, UndoError,
+    MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
 use super::load::{self, Needs};
-use super::{check, contexts, log, read, requests, save, ties, undo, vectors};
+use super::{check, contexts, log, read, redact, requests, save, ties, undo, vectors};
 use crate::connection::{PostgresDatabase, READ, Scope};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
@@ -76,7 +76,7 @@ impl PostgresMemory {
         }
         let applied = Applied { change: ChangeNumber(head.0 + 1), outcomes };
         save::save(tx, self.graph, applied.change, author, None, &draft).await?;
-        requests::remember(tx, self.graph, request, author.at_ns, &applied).await?;
+        requests::remember(tx, self.graph, request, &applied).await?;
         Ok(Ok(applied))
     }
 
@@ -112,7 +112,7 @@ impl PostgresMemory {
         let undone = ChangeNumber(head.0 + 1);
         save::save(tx, self.graph, undone, author, Some(latest), &draft).await?;
         let applied = Applied { change: undone, outcomes: Vec::new() };
-        requests::remember(tx, self.graph, request, author.at_ns, &applied).await?;
+        requests::remember(tx, self.graph, request, &applied).await?;
         Ok(log::one(tx, self.graph, undone).await?.ok_or(UndoError::Unknown(number)))
     }
 }
@@ -140,6 +140,12 @@ impl MemoryStore for PostgresMemory {
         let request = key(author)?;
         let outcome = self.database.write(self.scope, async |tx| self.undo_in(tx, change, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
+    }
+
+    fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, ApplyError> {
+        let redact = async |tx: &Transaction<'_>| redact::redact(tx, self.graph, owner, reason, author).await;
+        let outcome = self.database.write(self.scope, redact).map_err(|error| error.into_failure("change"))?;
+        outcome.map_err(|refusal| ApplyError::Refused { change: 0, refusal })
     }
 
     fn entities(&self, ids: &[EntityId]) -> Result<Vec<Option<Entity>>, MemoryFailure> {

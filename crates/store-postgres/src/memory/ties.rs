@@ -75,6 +75,13 @@ pub(super) async fn remove(
     Ok(())
 }
 
+/// Removes the ties of an owner.
+pub(super) async fn remove_all(tx: &Transaction<'_>, graph: i64, owner: TextOwner) -> Result<(), DatabaseError> {
+    let (kind, id) = item::owner_key(owner);
+    execute(tx, "DELETE FROM note_tie WHERE graph = $1 AND kind = $2 AND owner = $3", &[&graph, &kind, &id]).await?;
+    Ok(())
+}
+
 fn tie(row: &Row) -> Result<NoteTie, BadRow> {
     let owner = item::owner(get(row, 0)?, get(row, 1)?);
     let path = VaultPath::parse(&text(row, 3)?).map_err(|error| BadRow(format!("the path of a tie: {error}")))?;

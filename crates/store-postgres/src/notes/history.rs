@@ -162,7 +162,8 @@ pub(super) async fn kept_bytes(
     crate::row::first(db, sql, &[&graph, &change, &position], |row| get(row, 0)).await
 }
 
-/// Deletes the versions and the entries of a note that had these names; returns the number of versions.
+/// Deletes the versions, the entries and the recorded requests of a note that had these names; returns the number of versions. The
+/// paths stay in the feed, by which servers know what to read again.
 pub(super) async fn forget(tx: &Transaction<'_>, graph: i64, names: &[NamePeriod]) -> Result<u64, DatabaseError> {
     let mut count = 0;
     for NamePeriod { path, since_ns, until_ns } in names {
@@ -177,6 +178,8 @@ pub(super) async fn forget(tx: &Transaction<'_>, graph: i64, names: &[NamePeriod
                    (SELECT change, count(*) AS n FROM gone GROUP BY change) AS counted \
                    WHERE note_write.graph = $1 AND note_write.change = counted.change";
         execute(tx, sql, &values).await?;
+        // A path may say what its note said.
+        execute(tx, "DELETE FROM note_request WHERE graph = $1 AND path = $2", &[&graph, &path]).await?;
     }
     Ok(count)
 }

@@ -118,13 +118,14 @@ pub(super) async fn version(
     row::first(db, sql, &[&graph, &change, &position, &path], read).await
 }
 
+/// The first path of a request that was carried out, and when that was.
 pub(super) async fn carried_out(
     db: &impl GenericClient,
     graph: i64,
     request: RequestKey,
-) -> Result<Option<VaultPath>, DatabaseError> {
-    let sql = "SELECT path FROM note_request WHERE graph = $1 AND key = $2";
-    row::first(db, sql, &[&graph, &request.to_string()], |row| path(row, 0)).await
+) -> Result<Option<(VaultPath, i64)>, DatabaseError> {
+    let sql = "SELECT path, at_ns FROM note_request WHERE graph = $1 AND key = $2";
+    row::first(db, sql, &[&graph, &request.to_string()], |row| Ok((path(row, 0)?, get(row, 1)?))).await
 }
 
 pub(super) async fn head(db: &impl GenericClient, graph: i64) -> Result<i64, DatabaseError> {

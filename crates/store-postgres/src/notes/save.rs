@@ -45,23 +45,37 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// Which limit of the graph a write would exceed. One that makes the graph no larger is always allowed.
+/// The limit of the graph that a write would exceed, with its unit. One that makes the graph no larger is always allowed.
 pub(super) async fn limit_reached(
     tx: &Transaction<'_>,
     graph: i64,
     (notes, bytes): (i64, i64),
-) -> Result<Option<&'static str>, DatabaseError> {
+) -> Result<Option<String>, DatabaseError> {
     if notes <= 0 && bytes <= 0 {
         return Ok(None);
     }
-    let sql = "SELECT $2::bigint > 0 AND head.notes + $2 > max_notes, $3::bigint > 0 AND head.bytes + $3 > max_bytes \
+    let sql = "SELECT CASE WHEN $2::bigint > 0 AND head.notes + $2 > max_notes THEN max_notes END, \
+               CASE WHEN $3::bigint > 0 AND head.bytes + $3 > max_bytes THEN max_bytes END \
                FROM graph JOIN note_head head ON head.graph = graph.id WHERE graph.id = $1";
-    let read = |row: &_| Ok((get::<Option<bool>>(row, 0)?, get::<Option<bool>>(row, 1)?));
+    let read = |row: &_| Ok((get::<Option<i64>>(row, 0)?, get::<Option<i64>>(row, 1)?));
     Ok(match row::first(tx, sql, &[&graph, &notes, &bytes], read).await? {
-        Some((Some(true), _)) => Some("the graph has as many notes as it may have"),
-        Some((_, Some(true))) => Some("the notes of the graph are as long as they may be together"),
+        Some((Some(limit), _)) => Some(format!("{} notes", grouped(limit))),
+        Some((_, Some(limit))) => Some(format!("{} bytes", grouped(limit))),
         _ => None,
     })
+}
+
+/// A number that is not negative, with commas between its thousands.
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Moves rows to the versions; their bytes stay in the database.
@@ -131,5 +145,16 @@ fn word(reason: TrashReason) -> &'static str {
         TrashReason::Deleted => "deleted",
         TrashReason::Replaced => "replaced",
         TrashReason::Moved => "moved",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        let shown = [0, 999, 1_000, 50_000, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "999", "1,000", "50,000", "1,234,567"]);
     }
 }

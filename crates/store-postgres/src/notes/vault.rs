@@ -65,14 +65,10 @@ impl PostgresVault {
         request: RequestKey,
     ) -> Result<Result<Vec<Option<FileStat>>, WriteError>, DatabaseError> {
         let moment = save::lock(tx, self.graph).await?;
-        let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
-        if read::carried_out(tx, self.graph, request).await?.is_some() {
-            let stat = |change: &FileChange| match change {
-                FileChange::Delete { .. } => None,
-                left => files.notes.get(left.place()).map(|version| version.stat),
-            };
-            return Ok(Ok(changes.iter().map(stat).collect()));
+        if let Some((_, at_ns)) = read::carried_out(tx, self.graph, request).await? {
+            return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
         }
+        let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
         let mut stats = Vec::with_capacity(changes.len());
         let mut logged = Vec::with_capacity(changes.len());
         for change in changes {
@@ -84,8 +80,8 @@ impl PostgresVault {
             logged.extend(history::logged(&files, change, before, origin.action_on(change), moment));
         }
         let Some(first) = changes.first() else { return Ok(Ok(stats)) };
-        if let Some(reason) = save::limit_reached(tx, self.graph, files.growth()).await? {
-            return Ok(Err(WriteError::Refused { path: first.place().clone(), reason }));
+        if let Some(limit) = save::limit_reached(tx, self.graph, files.growth()).await? {
+            return Ok(Err(WriteError::Full { path: first.place().clone(), limit }));
         }
         save::save(tx, self.graph, moment, &files).await?;
         history::record(tx, self.graph, moment, origin, &logged).await?;
@@ -97,12 +93,16 @@ impl PostgresVault {
         &self,
         tx: &Transaction<'_>,
         trashed: &TrashedFile,
+        request: RequestKey,
     ) -> Result<Result<FileStat, WriteError>, DatabaseError> {
         let path = trashed.path.clone();
         let moment = save::lock(tx, self.graph).await?;
         let Some((bytes, reason)) = read::version(tx, self.graph, trashed).await? else {
             return Ok(Err(WriteError::Missing { path }));
         };
+        if let Some((_, modified_ns)) = read::carried_out(tx, self.graph, request).await? {
+            return Ok(Ok(FileStat { modified_ns, size: bytes.len() as u64 }));
+        }
         let mut files = read::around(tx, self.graph, [&path].into_iter()).await?;
         let change = match (files.notes.get(&path), files.in_other_case(&path)) {
             (Some(current), _) => FileChange::Replace { path, expected: current.hash, bytes },
@@ -119,13 +119,14 @@ impl PostgresVault {
         };
         match restored {
             Ok(stat) => {
-                if let Some(reason) = save::limit_reached(tx, self.graph, files.growth()).await? {
-                    return Ok(Err(WriteError::Refused { path: trashed.path.clone(), reason }));
+                if let Some(limit) = save::limit_reached(tx, self.graph, files.growth()).await? {
+                    return Ok(Err(WriteError::Full { path: trashed.path.clone(), limit }));
                 }
                 save::save(tx, self.graph, moment, &files).await?;
                 let origin = WriteOrigin::RESTORE;
                 let logged = history::logged(&files, &change, before, origin.action, moment);
                 history::record(tx, self.graph, moment, &origin, &Vec::from_iter(logged)).await?;
+                save::remember(tx, self.graph, request, &trashed.path, moment.at_ns).await?;
                 Ok(Ok(stat.expect("a change that leaves a note returns its stat")))
             }
             Err(refused) => Ok(Err(refused)),
@@ -181,7 +182,8 @@ impl VaultFiles for PostgresVault {
     }
 
     fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        self.read(async |db| read::carried_out(db, self.graph, request).await)
+        let found = self.read(async |db| read::carried_out(db, self.graph, request).await)?;
+        Ok(found.map(|(path, _)| path))
     }
 
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
@@ -189,8 +191,13 @@ impl VaultFiles for PostgresVault {
     }
 
     fn restore(&self, trashed: &TrashedFile) -> Result<FileStat, WriteError> {
-        let outcome = self.database.write(self.scope, async |tx| self.restore_in(tx, trashed).await);
-        outcome.map_err(|error| write_failed(trashed.path.to_string(), &error))?
+        let path = trashed.path.to_string();
+        let request = match random_key() {
+            Ok(request) => request,
+            Err(source) => return Err(WriteError::Write { path, source }),
+        };
+        let outcome = self.database.write(self.scope, async |tx| self.restore_in(tx, trashed, request).await);
+        outcome.map_err(|error| write_failed(path, &error))?
     }
 }
 
@@ -232,6 +239,16 @@ impl NoteHistory for PostgresVault {
 
 fn write_failed(path: String, error: &DatabaseError) -> WriteError {
     WriteError::Database { path, reason: error.reason() }
+}
+
+/// The stat of a note as a change left it. It may have been changed or deleted since.
+fn written(change: &FileChange, at_ns: i64) -> Option<FileStat> {
+    match change {
+        FileChange::Create { bytes, .. } | FileChange::Replace { bytes, .. } | FileChange::Move { bytes, .. } => {
+            Some(FileStat { modified_ns: at_ns, size: bytes.len() as u64 })
+        }
+        FileChange::Rename { .. } | FileChange::Delete { .. } => None,
+    }
 }
 
 /// Only notes: a row that is none was not written by this program.

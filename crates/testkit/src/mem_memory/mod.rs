@@ -330,5 +330,4 @@ impl MemoryStore for MemMemory {
 #[cfg(test)]
 mod tests {
     crate::memory_conformance!(crate::MemMemoryStorage::default());
-    crate::memory_conformance!(crate::MemMemoryStorage::default(), redaction_leaves_no_text);
 }

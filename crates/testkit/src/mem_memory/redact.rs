@@ -54,6 +54,6 @@ impl State {
         let owners: Vec<TextOwner> = scope.owners().collect();
         next.ties.retain(|(owner, _), _| !owners.contains(owner));
         let items = owners.len() as u64;
-        Ok((next, Redaction { change: number, items, log_steps, is_file_rewritten: true, backups: Vec::new() }))
+        Ok((next, Redaction { change: number, items, log_steps, leftover: None, backups: Vec::new() }))
     }
 }

@@ -5,7 +5,7 @@ use quipu_core::RequestKey;
 use quipu_core::memory::{EntityId, ObservationId, RelationId};
 use quipu_core::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
-    Refusal, TextOwner, UndoError,
+    Refusal, StoredVector, TextOwner, UndoError,
 };
 
 use super::{MemoryStorage, all_relations, applied, author, create, entity, observe, relate, texts};
@@ -55,6 +55,7 @@ pub fn request_is_carried_out_once<S: MemoryStorage>(storage: &S) {
     let refused = store.apply(&[observe(1, "sings")], &asked(4, 10));
     assert!(matches!(refused, Err(ApplyError::Refused { refusal: Refusal::NoEntity(_), .. })), "{refused:?}");
     assert!(!store.was_applied(RequestKey(4)).unwrap());
+    storage.expire_requests();
     store.apply(&[create("Bo")], &asked(5, 11 + RequestKey::REMEMBERED_NS)).unwrap();
     assert!(!store.was_applied(RequestKey(1)).unwrap(), "not remembered for ever");
 }
@@ -143,6 +144,8 @@ pub fn redaction_leaves_no_text<S: MemoryStorage>(storage: &S) {
         .unwrap();
     applied(&store, &[observe(2, "plain")]);
     applied(&store, &[MemoryChange::UpdateObservation { id: ObservationId(1), text: "secret again".into() }]);
+    let vector = StoredVector { text_hash: 1, scale: 0.25, codes: [1].into() };
+    store.put_vectors("space", &[(TextOwner::Observation(ObservationId(1)), vector)]).unwrap();
     let redacted = |owner| store.redact(owner, "private", &author(9));
     let shown = || format!("{:?}", store.log_before(ChangeNumber(i64::MAX), 100).unwrap());
     let observation = redacted(TextOwner::Observation(ObservationId(1))).unwrap();
@@ -150,6 +153,7 @@ pub fn redaction_leaves_no_text<S: MemoryStorage>(storage: &S) {
     assert!(!shown().contains("fact") && !shown().contains("again") && shown().contains("[redacted: private]"));
     assert_eq!(texts(&store, 1), [""; 0]);
     assert!(store.linking_texts_gone().unwrap().is_empty());
+    assert_eq!(store.vectors_after("space", None, 9).unwrap(), []);
     redacted(TextOwner::Entity(EntityId(1))).unwrap();
     assert!(!shown().to_lowercase().contains("secret"), "{}", shown());
     assert!(!format!("{:?}", store.apply(&[], &asked)).contains("secret"));

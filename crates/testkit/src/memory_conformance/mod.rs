@@ -29,6 +29,9 @@ pub trait MemoryStorage {
 
     /// Opens the store. What an earlier one kept is there.
     fn open(&self) -> Self::Store;
+
+    /// Lets the time pass for which requests are recorded, where that is not the author's time.
+    fn expire_requests(&self) {}
 }
 
 /// One `#[test]` for each rule, over the storage that the expression creates.
@@ -59,6 +62,7 @@ macro_rules! memory_conformance {
             vectors_are_stored_by_space,
             merge_loses_no_description_and_no_context,
             ties_survive_deletion_and_merge,
+            redaction_leaves_no_text,
             random_memory_changes_match_the_model
         );
     };

@@ -1,6 +1,5 @@
 //! `get_entity`: one entity with its observations, relations and linked notes.
 
-use std::time::Duration;
 
 use quipu_core::memory::{DetailPart, EntityDetail, EntityId, Observation, Relation};
 use schemars::JsonSchema;
@@ -207,9 +206,6 @@ fn warn_of_rest(call: &Call<'_>, detail: &EntityDetail, params: &Params, max_cha
 
 fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote>, ToolError> {
     let Some(linked_notes) = call.knowledge.linked_notes(detail)? else { return Ok(Vec::new()) };
-    if !call.knowledge.wait_ready(Duration::ZERO) {
-        call.warn("the vault is still being indexed: `notes` may be incomplete; retry later".to_owned());
-    }
     let shown = |(key, link)| {
         let note = linked_notes.snapshot.note(key);
         LinkedNote { id: note.id.to_string(), title: note.title.clone(), link }

@@ -85,12 +85,8 @@ impl Tool for Redact {
             (Kind::Entity, id) => TextOwner::Entity(EntityId(number(id)?)),
         };
         let redaction = call.memory()?.redact(owner, &reason, &call.author(Self::NAME)?)?;
-        if !redaction.is_file_rewritten {
-            call.warn(
-                "another process is reading memory, so parts of the text may still be in .quipu/memory.db-wal; call redact \
-                 again later"
-                    .to_owned(),
-            );
+        if let Some(leftover) = redaction.leftover {
+            call.warn(leftover);
         }
         for backup in &redaction.backups {
             call.warn(format!("{backup} was made before and may still have the text; a person must delete it"));
@@ -103,7 +99,6 @@ impl Tool for Redact {
 }
 
 fn redact_note(call: &Call<'_>, id: &str, reason: &str) -> Result<Output, ToolError> {
-    call.knowledge.wait_ready(crate::Registry::PATIENCE);
     let redacted = call.knowledge.redact_note(call.session, call.request, id, reason)?;
     let mut places = Vec::new();
     if redacted.file {

@@ -9,7 +9,7 @@ use quipu_testkit::generate::Random;
 use quipu_testkit::postgres;
 use serde_json::json;
 
-use super::{CHANGED, TeamServer, call_at, create_graph, request_key, wait_for};
+use super::{CHANGED, create_token, TeamServer, call_at, create_graph, request_key, wait_for};
 use crate::http::Post;
 
 const CLIENTS: usize = 4;
@@ -106,6 +106,7 @@ fn stopped_database_loses_no_write_and_answers_say_so() {
     let Some(mut cluster) = postgres::Cluster::of_test() else { return };
     let url = cluster.database();
     create_graph(&url);
+    let token = create_token(&url);
     let servers: Vec<Mutex<TeamServer>> = (0..2).map(|_| Mutex::new(TeamServer::start(&url))).collect();
     append_during(&url, &servers, || {
         thread::sleep(Duration::from_millis(500));
@@ -117,6 +118,9 @@ fn stopped_database_loses_no_write_and_answers_say_so() {
         let result = call_at(server, "list_nodes", json!({}), None).unwrap();
         assert_eq!(result["structuredContent"]["total"], json!(CLIENTS), "{result}");
         assert!(result["_meta"]["quipu/warnings"].to_string().contains("database has been unreachable"), "{result}");
+        let unchecked = Post::list().bearer(&token).send(server).unwrap();
+        assert_eq!((unchecked.status, unchecked.header("retry-after").as_deref()), (503, Some("1")), "{unchecked:?}");
+        assert!(unchecked.body.contains("the database is unreachable"), "a client keeps its token: {unchecked:?}");
         cluster.start_again();
         for server in &servers {
             server.lock().unwrap().await_ready();

@@ -86,10 +86,15 @@ fn token_of_one_graph_reaches_no_other() {
         database.create_token(&new).unwrap().0
     };
     let (token, expired) = (create("valid", None), create("expired", Some(now)));
+    let of_two = NewToken { name: "of two", scope: "admin", graphs: &["two".to_owned()], created: now, expires: None };
+    let of_two = database.create_token(&of_two).unwrap().0;
     let server = TeamServer::launch_with(&url, &[]);
     server.await_ready();
     assert_eq!(post_as(&token, &server, "/mcp").status, 200, "a token of one graph needs no path");
     assert_eq!(post_as(&token, &server, "/g/one/mcp").status, 200);
+    assert_eq!(post_as(&of_two, &server, "/mcp").status, 200);
+    let metrics = Post::get("/metrics").bearer(&of_two).send(server.address).unwrap().body;
+    assert!(metrics.contains("graph=\"two\"") && !metrics.contains("graph=\"one\""), "{metrics}");
     let (other, missing) = (post_as(&token, &server, "/g/two/mcp"), post_as(&token, &server, "/g/six/mcp"));
     assert_eq!((other.status, missing.status), (404, 404));
     assert_eq!(other.body, missing.body.replace("six", "two"), "it does not tell which graphs exist");
@@ -99,4 +104,67 @@ fn token_of_one_graph_reaches_no_other() {
     assert_eq!(Post::call("create_node", &write).bearer(&token).send(server.address).unwrap().status, 403);
     database.revoke_token("valid").unwrap();
     super::wait_for("the revocation", || post_as(&token, &server, "/g/one/mcp").status == 401);
+}
+
+/// A name that passes to another graph takes no client along, and leaves none behind.
+#[test]
+fn name_given_to_another_graph_leads_to_that_graph() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).unwrap();
+    database.migrate().unwrap();
+    database.create_graph("team").unwrap();
+    let server = TeamServer::launch_with(&url, &[]);
+    server.await_ready();
+    let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+    let create = |name: &str| {
+        let new = NewToken { name, scope: "write", graphs: &["team".to_owned()], created: now, expires: None };
+        database.create_token(&new).unwrap().0
+    };
+    let ada = create("ada");
+    let note = json!({ "id": "secret.md", "content": "Only in the first graph." });
+    assert_eq!(post(&server, "/g/team/mcp", "create_node", &note).status, 200);
+    assert_eq!(content(&post_as(&ada, &server, "/g/team/mcp"))["total"], json!(1));
+
+    database.rename_graph("team", "archive").unwrap();
+    database.create_graph("team").unwrap();
+    let bob = create("bob");
+    for path in ["/mcp", "/g/team/mcp"] {
+        assert_eq!(content(&post_as(&bob, &server, path))["total"], json!(0), "{path}: at once, the grant has the id");
+    }
+    assert_eq!(post_as(&bob, &server, "/g/archive/mcp").status, 404);
+    let total = |path: &str| content(&post(&server, path, "list_nodes", &json!({})))["total"].clone();
+    super::wait_for("the new names", || total("/g/team/mcp") == json!(0));
+    assert_eq!(total("/g/archive/mcp"), json!(1));
+    super::wait_for("the new name of ada's graph", || post_as(&ada, &server, "/g/team/mcp").status == 404);
+    assert_eq!(content(&post_as(&ada, &server, "/mcp"))["total"], json!(1));
+    let metrics = Post::get("/metrics").send(server.address).unwrap().body;
+    for line in ["quipu_notes{graph=\"archive\"} 1\n", "quipu_notes{graph=\"team\"} 0\n"] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+
+    database.delete_graph("archive").unwrap();
+    super::wait_for("the deletion", || post(&server, "/g/archive/mcp", "list_nodes", &json!({})).status == 404);
+    super::wait_for("its tokens", || post_as(&ada, &server, "/mcp").status == 404);
+    assert_eq!(total("/mcp"), json!(0), "the only graph again");
+}
+
+#[test]
+fn language_model_of_the_environment_answers_for_a_graph() {
+    let Some(url) = postgres::database() else { return };
+    super::create_graph(&url);
+    let model = crate::embedding_server::Server::start();
+    let said = json!({ "summary": "Grace Hopper repairs the rain gauge." }).to_string();
+    let said = json!({ "choices": [{ "message": { "content": said }, "finish_reason": "stop" }] });
+    model.be(crate::embedding_server::Mood::Says(said.to_string().leak()));
+    let variables = [
+        ("QUIPU_LLM_PROVIDER", "openai"),
+        ("QUIPU_LLM_URL", &model.url()),
+        ("QUIPU_LLM_MODEL", "some-model"),
+        ("QUIPU_LLM_KEY", "key"),
+    ];
+    let server = TeamServer::launch_in(&url, &["--graph", super::GRAPH], &variables);
+    server.await_ready();
+    server.call("create_node", json!({ "id": "a.md", "content": "Grace Hopper repairs the rain gauge in winter." }));
+    let answer = server.call("summarize_node", json!({ "id": "a.md" }));
+    assert_eq!(answer["method"], "llm", "{answer}");
 }

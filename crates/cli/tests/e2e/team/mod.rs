@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quipu_core::ports::{Clock, FileChange, SystemClock, VaultFiles};
-use quipu_store_postgres::{PostgresDatabase, PostgresVault};
+use quipu_store_postgres::{NewToken, PostgresDatabase, PostgresVault};
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
@@ -32,6 +32,14 @@ fn create_graph(url: &str) {
     let database = PostgresDatabase::connect(url).unwrap();
     database.migrate().unwrap();
     database.create_graph(GRAPH).unwrap();
+}
+
+/// A token that may read the graph.
+fn create_token(url: &str) -> String {
+    let database = PostgresDatabase::connect(url).unwrap();
+    let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+    let new = NewToken { name: "reader", scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
+    database.create_token(&new).unwrap().0
 }
 
 /// The notes of the graph, without a server.
@@ -73,11 +81,16 @@ impl TeamServer {
     }
 
     fn launch_with(url: &str, arguments: &[&str]) -> Self {
+        Self::launch_in(url, arguments, &[])
+    }
+
+    /// The same with variables of its environment.
+    fn launch_in(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(QUIPU);
         command.args(["serve", "--http", &address.to_string()]).args(arguments).env("QUIPU_DATABASE_URL", url);
         // Vectors of the model take minutes of a test's time, and no answer here depends on them.
-        command.env("QUIPU_EMBEDDING_PROVIDER", "none").stdin(Stdio::null());
+        command.env("QUIPU_EMBEDDING_PROVIDER", "none").envs(variables.iter().copied()).stdin(Stdio::null());
         let server = Self { child: command.spawn().unwrap(), address };
         wait_for("the server listens", || TcpStream::connect(address).is_ok());
         server
