@@ -55,7 +55,7 @@ enum Verb {
         /// Its new name.
         new_name: String,
     },
-    /// Set the limits of a graph; a limit that is not named stays.
+    /// Set the limits of a graph; limits that are not given stay.
     Limit {
         /// Its name.
         name: String,
