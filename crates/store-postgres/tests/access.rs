@@ -125,12 +125,12 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
         Err(WriteError::Refused { reason, .. }) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(refused(new_note("c.md", b"")).contains("notes"));
+    assert!(refused(new_note("c.md", b"")).contains("limit of notes"));
     let replace = |at: &str, bytes: &[u8]| {
         let expected = vault.read(&path(at)).expect("readable").expect("it exists").hash;
         FileChange::Replace { path: path(at), expected, bytes: bytes.to_vec() }
     };
-    assert!(refused(replace("a.md", b"12345678")).contains("long"));
+    assert!(refused(replace("a.md", b"12345678")).contains("limit of bytes"));
     vault.apply(&[replace("a.md", b"1234567")]).expect("exactly the limit");
     database.limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1) }).expect("it exists");
     vault.apply(&[replace("a.md", b"1234")]).expect("it becomes smaller");

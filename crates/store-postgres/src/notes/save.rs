@@ -45,7 +45,12 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// Which limit of the graph a write would exceed. One that makes the graph no larger is always allowed.
+const TOO_MANY_NOTES: &str =
+    "the graph has reached its limit of notes; an administrator can raise it with `quipu graph limit`";
+const TOO_MANY_BYTES: &str =
+    "the notes of the graph have reached their limit of bytes; an administrator can raise it with `quipu graph limit`";
+
+/// Which limit of the graph a write would exceed. A write that makes the graph no larger is always allowed.
 pub(super) async fn limit_reached(
     tx: &Transaction<'_>,
     graph: i64,
@@ -58,8 +63,8 @@ pub(super) async fn limit_reached(
                FROM graph JOIN note_head head ON head.graph = graph.id WHERE graph.id = $1";
     let read = |row: &_| Ok((get::<Option<bool>>(row, 0)?, get::<Option<bool>>(row, 1)?));
     Ok(match row::first(tx, sql, &[&graph, &notes, &bytes], read).await? {
-        Some((Some(true), _)) => Some("the graph has as many notes as it may have"),
-        Some((_, Some(true))) => Some("the notes of the graph are as long as they may be together"),
+        Some((Some(true), _)) => Some(TOO_MANY_NOTES),
+        Some((_, Some(true))) => Some(TOO_MANY_BYTES),
         _ => None,
     })
 }
