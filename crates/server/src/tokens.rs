@@ -190,7 +190,7 @@ impl TokenFile {
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
         let place = tokens.iter().position(|token| token.name == which || token.id == which);
-        let Some(place) = place else { bail!("there is no token {which}; `quipu token list` names them") };
+        let Some(place) = place else { bail!("there is no token {which}; `quipu token list` lists the tokens") };
         let revoked = tokens.remove(place);
         self.write(tokens)?;
         Ok(revoked)
