@@ -1,4 +1,4 @@
-//! `undo_change`: undoes one change of memory or of notes.
+//! `undo_change`: undoes one change to memory or to notes.
 
 use std::borrow::Cow;
 
