@@ -1,4 +1,4 @@
-//! The command line: the commands and what they share. One file per command, named after it.
+//! The command line: the commands, each in the file of its name, and the modules that they share.
 //!
 //! Only `output` prints, and only this file turns errors into messages and exit codes.
 
