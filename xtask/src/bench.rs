@@ -57,7 +57,7 @@ fn about() -> anyhow::Result<String> {
         "# Benchmarks\n\nMade by `cargo xtask bench --write` on {cores} cores of {model}, {}.\n\n\
          - Times are in milliseconds unless stated otherwise. The column \"grows as n^\" is the exponent of growth with the \
          number of notes: 1 is linear.\n\
-         - Vaults are generated from a seed: Zipf-distributed words, five links a note, every seventh note Japanese.\n\
+         - Vaults are generated from a seed: Zipf-distributed words, five links per note, every seventh note Japanese.\n\
          - The rows of `search`, `ubp_search`, and memory with model and vectors use a separate vault with as many sections \
          as the column says (a third as many notes). Its vectors are means of the builtin model's word vectors, since \
          embedding that many passages takes an hour; docs/embedding.md measures embedding.\n",

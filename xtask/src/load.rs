@@ -176,7 +176,7 @@ fn report(done: &[Done], took: Duration, most: usize) {
     by_tool.iter_mut().for_each(|(tool, times)| row(&format!("`{tool}`"), times));
     row("all", &mut all);
     let rate = all.len() as f64 / took.as_secs_f64();
-    println!("\n{rate:.0} calls a second, at most {} MB resident", most / 1_000_000);
+    println!("\n{rate:.0} calls per second, at most {} MB resident", most / 1_000_000);
 }
 
 /// Every acknowledged write is there, once.

@@ -1,6 +1,6 @@
-//! The walls of the house, checked: which crate may depend on what, and which file may name what.
+//! Layering, checked: which crate may depend on what, and which file may name what.
 //!
-//! `cargo test` runs this. A rule that a compiler or a lint can hold is not here.
+//! `cargo test` runs this. Rules that the compiler or a lint can check are not here.
 
 mod docs;
 mod words;
@@ -11,8 +11,8 @@ use std::{env, fs};
 
 use crate::shell::{self, cargo};
 
-/// What a crate must not be built on, directly or not.
-const WALLS: [(&str, &[&str]); 9] = [
+/// Crates that a crate must not depend on, directly or through others.
+const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 9] = [
     ("quipu-core", &["rusqlite", "tantivy", "rmcp", "axum", "notify", "tokio", "serde", "serde_json", "ureq"]),
     (
         "quipu-tools",
@@ -69,20 +69,17 @@ const WALLS: [(&str, &[&str]); 9] = [
 ];
 
 #[test]
-fn no_crate_is_built_on_what_its_room_forbids() {
-    for (name, forbidden) in WALLS {
-        let built_on = dependencies(name);
-        assert!(built_on.contains(name), "cargo tree listed nothing for {name}");
+fn crates_do_not_depend_on_forbidden_crates() {
+    for (name, forbidden) in FORBIDDEN_DEPENDENCIES {
+        let used = dependencies(name);
+        assert!(used.contains(name), "cargo tree listed nothing for {name}");
         for other in forbidden.iter().chain(&["quipu-testkit"]) {
-            assert!(
-                !built_on.contains(*other),
-                "{name} is built on {other}; `cargo tree -p {name} -e normal -i {other}`"
-            );
+            assert!(!used.contains(*other), "{name} depends on {other}; `cargo tree -p {name} -e normal -i {other}`");
         }
     }
 }
 
-/// The listing form on purpose: `cargo tree -i` exits well when it finds nothing and badly for a name it does not know.
+/// Lists all dependencies: `cargo tree -i` succeeds when it finds nothing and fails for a name it does not know.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let tree = shell::output(&mut cargo(&[
         "tree",
@@ -101,8 +98,8 @@ fn dependencies(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn only_its_own_room_names_a_library() {
-    for (library, rooms) in [
+fn libraries_are_used_only_in_their_modules() {
+    for (library, modules) in [
         ("rmcp", &["crates/server/src/mcp"][..]),
         ("rusqlite", &["crates/store-"][..]),
         ("tokio_postgres", &["crates/store-"][..]),
@@ -111,16 +108,16 @@ fn only_its_own_room_names_a_library() {
         ("axum", &["crates/server/src/http", "crates/server/src/mcp", "crates/server/src/web"]),
     ] {
         for (path, text) in product_files() {
-            let may = rooms.iter().any(|room| path.starts_with(room));
+            let may = modules.iter().any(|module| path.starts_with(module));
             let names = text.lines().any(|line| !is_comment(line) && line.contains(&format!("{library}::")));
-            assert!(may || !names, "{path} names {library}");
+            assert!(may || !names, "{path} uses {library}");
         }
     }
 }
 
-/// Commands stand on the rest, and nothing of the rest on them.
+/// Commands use the other modules; no other module uses a command.
 #[test]
-fn nothing_but_the_program_names_its_commands() {
+fn only_main_uses_commands() {
     for (path, text) in rust_files(&["crates/cli/src"]) {
         let may = path.starts_with("crates/cli/src/commands/") || path == "crates/cli/src/main.rs";
         assert!(may || !text.contains("crate::commands"), "{path} names a command");
@@ -128,14 +125,14 @@ fn nothing_but_the_program_names_its_commands() {
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_states_its_purpose() {
     for (path, text) in rust_files(&["crates", "xtask", "fuzz"]) {
         assert!(text.starts_with("//!"), "{path} does not start with a `//!` line");
     }
 }
 
 #[test]
-fn the_domain_promises_no_wire_shape() {
+fn domain_types_are_not_serializable() {
     for (path, text) in rust_files(&["crates/core/src"]) {
         for word in ["Serialize", "Deserialize"] {
             assert!(!text.contains(word), "{path} has {word}");
@@ -144,8 +141,8 @@ fn the_domain_promises_no_wire_shape() {
 }
 
 #[test]
-fn no_test_is_set_aside() {
-    // Put together here, so that this file does not find itself.
+fn no_test_is_ignored() {
+    // Joined here, so that this file does not contain it.
     let forbidden = ["#[", "ignore"].concat();
     for (path, text) in rust_files(&["crates", "xtask"]) {
         assert!(!text.contains(&forbidden), "{path} has {forbidden}");
@@ -153,7 +150,7 @@ fn no_test_is_set_aside() {
 }
 
 #[test]
-fn no_file_knows_the_machine_it_was_written_on() {
+fn no_file_names_a_folder_of_this_machine() {
     let folders = ["/work/", "/tmp/", "/root/", "/home/"].map(|folder| format!("\"{folder}"));
     for (path, text) in product_files() {
         let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -165,7 +162,7 @@ fn no_file_knows_the_machine_it_was_written_on() {
 }
 
 #[test]
-fn every_tool_has_the_file_of_its_name() {
+fn every_tool_has_a_file_of_its_name() {
     let page = fs::read_to_string(shell::root().join("docs/tools.md")).unwrap();
     let mut toolset = "";
     let mut tools = 0;

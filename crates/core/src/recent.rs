@@ -16,7 +16,7 @@ const BATCH: usize = 200;
 pub struct ChangeCursor {
     /// The last write of notes.
     pub write: WriteNumber,
-    /// The last change of memory.
+    /// The last change to memory.
     pub change: ChangeNumber,
 }
 
@@ -53,7 +53,7 @@ pub enum ChangeKind {
 pub enum RecentChange {
     /// A write of notes.
     Notes(LoggedWrite),
-    /// A change of memory.
+    /// A change to memory.
     Memory(LoggedChange),
 }
 
@@ -125,7 +125,7 @@ impl ChangeKind {
 }
 
 impl Knowledge {
-    /// The changes of notes and, if given, of memory.
+    /// The changes to notes and, if given, to memory.
     pub fn recent_changes(&self, memory: Option<&Memory>, filter: &RecentFilter) -> Result<RecentChanges, RecentError> {
         let newest =
             self.vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).map_err(IndexError::from)?;

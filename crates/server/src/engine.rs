@@ -1,4 +1,5 @@
-//! A vault that a process serves: open, indexed, watched, with vectors made in the background. Only the owner has one.
+//! An open vault with everything that runs beside calls: indexing, watching, vectors. The owner of a folder has one, a process
+//! with its own index in memory, and each open graph of a database.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;

@@ -191,7 +191,7 @@ impl TokenFile {
         let mut tokens = self.list()?;
         let by_id = tokens.iter().position(|token| token.id == which);
         let place = by_id.or_else(|| tokens.iter().position(|token| token.name == which));
-        let Some(place) = place else { bail!("there is no token {which}; `quipu token list` names them") };
+        let Some(place) = place else { bail!("there is no token {which}; `quipu token list` lists the tokens") };
         let revoked = tokens.remove(place);
         self.write(tokens)?;
         Ok(revoked)

@@ -63,7 +63,7 @@ pub enum GraphError {
     )]
     Name(String),
     /// There is no such graph.
-    #[error("there is no graph {0:?}; `quipu graph list` names them")]
+    #[error("there is no graph {0:?}; `quipu graph list` lists the graphs")]
     Unknown(String),
     /// The database failed.
     #[error(transparent)]

@@ -63,13 +63,13 @@ pub enum TokenError {
     #[error("there is a token called {0:?}: revoke it first")]
     Exists(String),
     /// There is no such graph.
-    #[error("there is no graph {0:?}; `quipu graph list` names them")]
+    #[error("there is no graph {0:?}; `quipu graph list` lists the graphs")]
     NoGraph(String),
     /// There is no such token.
-    #[error("there is no token {0:?}; `quipu token list` names them")]
+    #[error("there is no token {0:?}; `quipu token list` lists the tokens")]
     Unknown(String),
     /// The system gives no random bytes.
-    #[error("cannot make a token: {0}")]
+    #[error("cannot create a token: {0}")]
     Random(String),
     /// The database failed.
     #[error(transparent)]

@@ -36,7 +36,7 @@ pub(crate) trait Tool: 'static {
     const ACCESS: Access;
     /// Whether repeating a call with the same arguments changes nothing further.
     const IDEMPOTENT: bool = matches!(Self::ACCESS, Access::Read);
-    /// Whether a memory tool also shows notes, so that the vault must be indexed first. The tools of other toolsets do.
+    /// Whether a memory tool also shows notes; `quipu call` then updates the index first. The tools of other toolsets do.
     const SHOWS_NOTES: bool = false;
 
     /// Whether hosts with MCP Apps show its answers as a picture or list.
@@ -70,7 +70,7 @@ pub enum Toolset {
     Memory,
     /// Daily work on notes: edit a part, move, query, history.
     Work,
-    /// Repairs of memory: merge, correct, undo, redact.
+    /// Corrections: merge and correct in memory, undo and redact in notes and memory.
     Upkeep,
     /// A short list from the others, for clients with little room: see [`crate::registry::ESSENTIAL`]. No tool has it.
     Essential,
@@ -113,7 +113,7 @@ impl Toolset {
 pub enum Access {
     /// Changes nothing.
     Read,
-    /// Adds; never changes or removes existing data.
+    /// Writes, but never changes or removes an existing note, entity, observation or relation.
     Write,
     /// May replace or remove existing data.
     Destroy,

@@ -32,7 +32,7 @@ use crate::write_lock::WriteLock;
 
 pub(crate) const NAME: &str = "journal.json";
 pub(crate) const UNSYNCED_NAME: &str = "journal.json.new";
-/// The names that formats before [`FORMAT`] gave to journals of done and of failed writes.
+/// The names that formats before 3 gave to journals of done and of failed writes.
 pub(crate) const DONE_NAME: &str = "journal.done.json";
 pub(crate) const UNDO_NAME: &str = "journal.undo.json";
 

@@ -40,8 +40,8 @@ const WORDS: [(&str, &str); 32] = [
 ];
 
 /// Markdown that people read.
-const CLEAN_DOCS: [&str; 6] =
-    ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs", "crates/embed/assets"];
+const CLEAN_DOCS: [&str; 7] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs", "crates/embed/assets"];
 
 /// Folders of Rust files that users run.
 const CLEAN_RUST: [&str; 10] = [

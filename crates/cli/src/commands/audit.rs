@@ -8,7 +8,7 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, change};
 use crate::compose::OpenMode;
 
-/// List the changes of memory, each with its client, its tool, and what it changed.
+/// List the changes to memory, each with its client, its tool, and what it changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -17,8 +17,8 @@ Examples:
   quipu audit --before 120        list changes before change 120
 
 JSON fields:
-  [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first; before is null for a created
-  item, after for a deleted one")]
+  [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first;
+  before is null for a created item, after for a deleted one")]
 pub(crate) struct Audit {
     /// Show at most this many changes.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,4 +1,4 @@
-//! A change of memory, for `quipu audit` and `quipu undo`.
+//! A change to memory, for `quipu audit` and `quipu undo`.
 
 use jiff::Timestamp;
 use quipu_core::memory::{Entity, Observation, Relation, change_line};

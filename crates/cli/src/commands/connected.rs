@@ -93,6 +93,14 @@ impl Trouble {
             Self::Vault => "the vault is no longer there",
         }
     }
+
+    /// The value of `state` in JSON.
+    fn state(self) -> &'static str {
+        match self {
+            Self::Program => "program_missing",
+            Self::Vault => "vault_missing",
+        }
+    }
 }
 
 impl Connected {
@@ -155,7 +163,7 @@ impl Connected {
             "name": self.name,
             "program": self.program,
             "vault": self.vault,
-            "state": self.trouble.map_or("right", Trouble::words),
+            "state": self.trouble.map_or("ok", Trouble::state),
         })
     }
 }

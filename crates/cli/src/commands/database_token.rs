@@ -20,7 +20,7 @@ pub(super) fn run(
             check_name(&name)?;
             if graphs.is_empty() {
                 let message = "cannot create a token of a database without a graph";
-                return Err(Failure::usage(message).hint("name one with --graph; `quipu graph list` names them"));
+                return Err(Failure::usage(message).hint("give one with --graph; `quipu graph list` lists the graphs"));
             }
             let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
             let new = NewToken { name: &name, scope: scope.name(), graphs: &graphs, created: now, expires };

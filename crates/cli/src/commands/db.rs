@@ -10,21 +10,22 @@ use super::{Failure, Outcome};
 
 /// Create, upgrade and show the tables of a team's database.
 ///
-/// The tables are in a schema of their own, `quipu`. Upgrade the database first and the servers one by one afterwards: servers of
-/// the version before keep working.
+/// The tables are in their own schema, `quipu`. Upgrade the database first, then the servers one by one: servers of the
+/// previous version keep working.
 #[derive(Debug, Args)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  quipu db roles | psql -d quipu                              create roles for administrators and servers
-  quipu db init --database postgresql://quipu_admin@db/quipu  create the tables
+  quipu db roles | psql -d quipu   create roles for administrators and servers
+  quipu db init --database postgresql://quipu_admin@db/quipu
   quipu db status
-  quipu db migrate                                            upgrade the tables to this program's version
+  quipu db migrate                 upgrade the tables to this program's version
 
-The URL may name several hosts, separated by commas. The password comes from the URL, PGPASSWORD, the password file
-(PGPASSFILE, ~/.pgpass) or a service (?service=NAME). Hosts other than this machine are verified: sslmode=verify-full.
+The URL may name several hosts, separated by commas. The password comes from the URL,
+PGPASSWORD, the password file (PGPASSFILE, ~/.pgpass) or a service (?service=NAME). The TLS
+certificate of every host other than this machine is verified: sslmode=verify-full.
 
 JSON fields of status:
   {server_version, user, bound_to_one_graph, schema, supports, program, usable, problem, graphs}"

@@ -21,7 +21,8 @@ Examples:
   quipu diff station/power.md 0123456789abcdef                     everything since a version
   quipu diff station/power.md 0123456789abcdef fedcba9876543210    between two versions
 
-JSON is the answer of the tool diff_node: {id, from, to, diff}. `quipu history` lists the versions.")]
+`quipu history` lists the versions.
+JSON is the answer of the tool diff_node: {id, from, to, diff}.")]
 pub(crate) struct Diff {
     /// Path of the note from the vault's root, in any case.
     note: String,

@@ -36,9 +36,10 @@ Examples:
 
 JSON fields:
   vault, notes, problems
-  groups[]   {kind, is_problem, count, advice, findings[{path, message, lines}]}, kinds without findings left out, lines where known; kinds are
-             unresolved_links, broken_links, case_collisions, unreadable, left_out, odd_notes, damaged_index, memory (problems),
-             orphans, leftovers, trash (remarks)
+  groups[]   {kind, is_problem, count, advice, findings[{path, message, lines}]}; kinds without
+             findings are omitted, and so are lines that are not known. Kinds are
+             unresolved_links, broken_links, case_collisions, unreadable, left_out, odd_notes,
+             damaged_index, memory (problems), orphans, leftovers, trash (remarks)
 
 Without --check, the exit code is 0 even if there are problems.")]
 pub(crate) struct Doctor {

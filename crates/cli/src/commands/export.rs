@@ -12,9 +12,9 @@ use crate::exchange::{self, ExportError, Format};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  quipu export > memory.jsonl                       export everything: ids, times, links to notes
-  quipu export --format reference > memory.json     export for the reference memory server
-  quipu export --format graphmem > graph.json       export one document with numbered entities
+  quipu export > memory.jsonl                     export everything: ids, times, links to notes
+  quipu export --format reference > memory.json   export for the reference memory server
+  quipu export --format graphmem > graph.json     export one document with numbered entities
 
 The log of changes is not exported; `quipu backup` copies that too.")]
 pub(crate) struct Export {

@@ -55,7 +55,7 @@ enum Verb {
         /// Its new name.
         new_name: String,
     },
-    /// Set the limits of a graph; a limit that is not named stays.
+    /// Set the limits of a graph; limits that are not given stay.
     Limit {
         /// Its name.
         name: String,
@@ -139,9 +139,8 @@ impl GraphCommand {
                 if !yes {
                     let message =
                         format!("cannot delete {name} without --yes: it has {held}, their history and memory");
-                    return Err(
-                        Failure::usage(message).hint("a deleted graph comes back only from a backup of the database")
-                    );
+                    return Err(Failure::usage(message)
+                        .hint("a deleted graph can be restored only from a backup of the database"));
                 }
                 database.delete_graph(&name).map_err(|error| refused(&error))?;
                 output.line(&Line::new().plain("deleted ").bold(name).plain(format!(" with {held}")))?;

@@ -13,16 +13,17 @@ use crate::compose::OpenMode;
 
 /// List the versions of a note: who made each, when and how.
 ///
-/// A moved note keeps its history, and a deleted note has one. "outside" stands for other programs; of what they replace no
-/// text is kept. Versions are deleted after the setting `trash_days` (default 90).
+/// A moved note keeps its history, and a deleted note has one. "outside" is another program; Quipu has no copy of texts
+/// that other programs replace. Versions are deleted after `trash_days` days (a setting, default 90).
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
-  quipu history station/power.md              list its versions, newest first
-  quipu diff station/power.md                 show the last change
+  quipu history station/power.md                   list its versions, newest first
+  quipu diff station/power.md                      show the last change
   quipu revert station/power.md 0123456789abcdef   go back to a version
 
-JSON is the answer of the tool node_history: {id, versions[{version, at, by, action, chars, change, kept}]}.")]
+JSON is the answer of the tool node_history:
+  {id, versions[{version, at, by, action, chars, change, kept}]}")]
 pub(crate) struct History {
     /// Path of the note from the vault's root, in any case.
     note: String,

@@ -18,13 +18,13 @@ pub(crate) struct HttpOptions {
     /// Serve over HTTP at this address or name; addresses other than loopback require tokens (`quipu token`).
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     http: Option<ListenAddress>,
-    /// Require a token from every client, also on loopback; use it behind a proxy.
+    /// Require a token from every client, even on loopback; use it behind a proxy.
     #[arg(long, requires = "http")]
     require_token: bool,
     /// Accept this Host name, for instance that of a proxy; clients then need tokens (repeatable).
     #[arg(long, value_name = "NAME", requires = "http")]
     allowed_host: Vec<String>,
-    /// Accept requests of web pages from this origin, such as https://app.example.org (repeatable).
+    /// Accept requests from web pages of this origin, such as https://app.example.org (repeatable).
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allowed_origin: Vec<String>,
     /// Serve TLS with the certificates in this file (PEM).
@@ -36,7 +36,7 @@ pub(crate) struct HttpOptions {
     /// Allow this many connections; at the limit, the longest-idle connection is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = 1024, requires = "http", value_parser = at_least_one)]
     max_connections: usize,
-    /// Allow this many requests a second for each token or address [default: 100, unlimited on loopback].
+    /// Allow this many requests per second for each token or address [default: 100, unlimited on loopback].
     #[arg(long, value_name = "NUMBER", requires = "http", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     /// Answer for this many seconds after a signal to stop, while /readyz returns 503 [default: 0, with --database 5].

@@ -39,7 +39,7 @@ pub(crate) struct Index {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
     pub(super) folder: Option<PathBuf>,
-    /// Delete the index and read every file again; without git, pages then count as fresh.
+    /// Delete the index and read every file again; without git, all pages count as fresh afterwards.
     #[arg(long)]
     rebuild: bool,
     /// Wait until every passage is embedded with the full model.

@@ -28,14 +28,17 @@ Examples:
   quipu install claude-code --vault ~/notes       connect Claude Code to ~/notes
   quipu install cursor --dry-run                  show what would change
   quipu install codex --toolsets all              offer every tool, not only the essential ones
-  quipu install vscode --scope project --vault docs   connect everyone who works on this project
+  quipu install vscode --scope project --vault docs
+                                                  connect everyone who works on this project
   quipu install zed --name work -- --read-only    use another name, with flags for `quipu serve`
   quipu install --remove cursor                   disconnect a client
   quipu install --list                            list connected clients and check them
 
 JSON fields:
-  {client, scope, file, changed, backup, kept_flags, tools}, tools being the number that answered, null when not tested;
-  for --list [{client, scope, file, name, program, vault, state}]")]
+  {client, scope, file, changed, backup, kept_flags, tools}; tools is the number of tools that
+  the server listed, or null if it was not tested
+  with --list: [{client, scope, file, name, program, vault, state}]; state is \"ok\",
+  \"program_missing\" or \"vault_missing\"")]
 pub(crate) struct Install {
     /// Client to connect.
     #[arg(value_name = "CLIENT", value_parser = client_parser(), required_unless_present = "list")]
@@ -61,7 +64,7 @@ pub(crate) struct Install {
     /// List connected clients.
     #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force", "scope", "no_test"])]
     list: bool,
-    /// Offer only these toolsets, separated by commas, or all; a new entry offers essential, a short list.
+    /// Offer only these toolsets, separated by commas, or all; a new entry offers essential, a selection of 12 tools.
     #[arg(long, value_delimiter = ',', value_name = "TOOLSETS", value_parser = toolset_parser(), conflicts_with_all = ["list", "remove"])]
     toolsets: Vec<String>,
     /// Pass these flags to `quipu serve`; without any, an existing entry keeps its flags.
@@ -197,7 +200,7 @@ impl Install {
         match tested {
             Some(Err(failure)) => Err(failure),
             Some(Ok(tools)) if !self.json => {
-                output.line(&Line::new().plain(format!("{tools} tools answered")))?;
+                output.line(&Line::new().plain(format!("the server answered and lists {tools} tools")))?;
                 Ok(Outcome::Fine)
             }
             Some(Ok(_)) | None => Ok(Outcome::Fine),

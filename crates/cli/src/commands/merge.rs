@@ -10,7 +10,7 @@ use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 
-/// Merge one entity into another that is the same thing.
+/// Merge a duplicate entity into another.
 ///
 /// Deletes the first entity and moves its observations and relations to the second; duplicate relations are deleted. Its
 /// name and aliases become aliases of the second. Its description is used if the second has none, and otherwise becomes an
@@ -24,11 +24,13 @@ Examples:
   quipu merge 118 12 --dry-run                show what would change
 
 JSON fields:
-  {dry_run, change, from: {entity_id, name, entity_type}, into: {entity_id, name, entity_type, aliases, description},
-   observations, relations, relations_dropped, description_observed}; change is null for a dry run, and
-   description_observed is the description that becomes an observation, or null
+  {dry_run, change, from: {entity_id, name, entity_type},
+   into: {entity_id, name, entity_type, aliases, description},
+   observations, relations, relations_dropped, description_observed}
+  change is null for a dry run; description_observed is the description that becomes an
+  observation, or null
 
-`quipu call suggest_merges` lists pairs of entities that may be the same.")]
+`quipu call suggest_merges` lists pairs of entities that may be duplicates.")]
 pub(crate) struct Merge {
     /// Id or name of the entity to merge, which is deleted.
     from: String,

@@ -1,4 +1,4 @@
-//! The command line: the commands and what they share. One file per command, named after it.
+//! The command line: the commands, each in the file of its name, and the modules that they share.
 //!
 //! Only `output` prints, and only this file turns errors into messages and exit codes.
 
@@ -77,7 +77,7 @@ Examples:
   quipu install cursor            connect a client to the notes of the current folder
   quipu search frozen anemometer  search the notes of the current folder
   quipu doctor                    list broken links and other problems
-  quipu search --help             more about one command, with examples
+  quipu search --help             show the help of one command, with examples
 
 Exit codes:
   0  success
@@ -365,4 +365,21 @@ fn check_serve_flags(flags: &[String]) -> Result<(), Failure> {
 fn usage(error: &clap::Error, output: &mut Output) -> u8 {
     output.clap(error);
     if error.use_stderr() { 2 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// clap wraps at 100 columns; a line that is wrapped by hand and again by clap breaks the columns of a table.
+    #[test]
+    fn examples_and_json_fields_fit_the_width_of_the_help() {
+        let program = Cli::command();
+        for command in program.get_subcommands().chain([&program]) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 96, "{}: {line}", command.get_name());
+            }
+        }
+    }
 }

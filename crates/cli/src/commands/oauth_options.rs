@@ -9,7 +9,7 @@ use quipu_server::http::{KeySource, OAuthSettings};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tokens from an identity provider")]
 pub(crate) struct OAuthOptions {
-    /// Accept tokens (JWT) that this provider signs; clients need one, or one of `quipu token`.
+    /// Accept tokens (JWT) that this provider signs; clients need one, or a token created with `quipu token`.
     #[arg(long, value_name = "URL", requires_all = ["http", "oauth_resource", "oauth_keys"])]
     oauth_issuer: Option<String>,
     /// Require tokens issued for this address of the server.

@@ -299,7 +299,7 @@ fn failure(error: ComposeError) -> Failure {
     match error {
         ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
         ComposeError::Vault(error @ quipu_vault::OpenError::Unfinished { .. }) => {
-            Failure::failed(error.to_string()).hint("make room on the disk and the folder writable, then try again")
+            Failure::failed(error.to_string()).hint("make room on the disk and make the folder writable, then retry")
         }
         ComposeError::Vault(error) => Failure::usage(error.to_string()).hint("give the folder with the notes"),
         ComposeError::Other(error) => error.into(),

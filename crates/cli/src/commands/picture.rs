@@ -26,10 +26,10 @@ Examples:
 pub(crate) struct Picture {
     /// Draw only what is around this note: its path or id.
     note: Option<String>,
-    /// Links away from the note, in either direction.
+    /// Maximum distance from the note, in links, in either direction.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
     depth: u8,
-    /// The format of the file.
+    /// Format of the file.
     #[arg(long, value_enum, default_value_t = Format::Html)]
     format: Format,
     /// Write to this file instead of standard output.

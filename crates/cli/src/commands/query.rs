@@ -14,32 +14,35 @@ use crate::compose::OpenMode;
 
 /// Find notes by properties, tags, dates, links and tasks.
 ///
-/// Without a condition, lists all notes. Several conditions must all hold; with --any, one of them.
+/// Without a condition, lists all notes. A note must meet all conditions, or with --any one of them.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
-  quipu query 'status = draft' --sort -modified            drafts, last changed first
-  quipu query 'tags ~ work' 'modified within 7d'           tagged work or work/…, changed this week
-  quipu query 'links_in = 0' 'links_out = 0'               orphans
-  quipu query 'broken_links > 0' --fields broken_links     notes with broken links
-  quipu query 'due < 2026-12-01' 'tasks_open > 0'          by a date in the frontmatter
-  quipu query 'links_to = station/power.md'                notes that link to a note
-  quipu query --group-by tags                              all tags with counts
+  quipu query 'status = draft' --sort -modified         drafts, last changed first
+  quipu query 'tags ~ work' 'modified within 7d'        tagged work or work/…, changed this week
+  quipu query 'links_in = 0' 'links_out = 0'            orphans
+  quipu query 'broken_links > 0' --fields broken_links  notes with broken links
+  quipu query 'due < 2026-12-01' 'tasks_open > 0'       by a date in the frontmatter
+  quipu query 'links_to = station/power.md'             notes that link to a note
+  quipu query --group-by tags                           all tags with counts
 
 Fields:
   id title folder aliases tags created modified chars doc_type properties
   links_out links_in broken_links links_to linked_from tasks_open tasks_done
-  any other name is a property of the frontmatter; property.NAME where a property has one of these names
+  any other name is a property of the frontmatter; if a property has one of these names, write
+  property.NAME
 
 Operators:
-  = != < <= > >=      dates and numbers compare as such, text without regard to case, a list by any item
-  ~                   contains; for tags also nested tags
+  = != < <= > >=      compare dates and numbers by value, text in any case, lists by any item
+  ~                   contains; for tags, nested tags too
   ^=                  starts with
   in a,b              one of several values
   within 7d           in the last 30m, 24h, 7d, 2w or 1y; +7d for the next days
   exists, missing     has a value or none
 
-JSON is the answer of the tool query_nodes: {total, nodes[{id, title, …}]} or {total, groups[{value, count}]}.
+JSON is the answer of the tool query_nodes:
+  {total, nodes[{id, title, …}]} or {total, groups[{value, count}]}
+
 The exit code is 1 when nothing is found.")]
 pub(crate) struct Query {
     /// Conditions, each in quotes: FIELD OPERATOR VALUE.

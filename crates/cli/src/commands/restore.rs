@@ -21,14 +21,15 @@ use crate::compose::OpenMode;
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
-  quipu restore                    list every version kept, newest first
+  quipu restore                    list all kept versions, newest first
   quipu restore station/power.md   restore the newest version of that note
-  quipu restore station/power.md --version 20260131T093000.123456789Z-000-deleted/station/Power.md
+  quipu restore power.md --version 20260131T093000.123456789Z-000-deleted/Power.md
 
 JSON fields:
-  a list: [{version, path, at, reason, bytes}], reason one of \"deleted\", \"replaced\", \"moved\"
-  an id:  {path, version, replaced, copies}, replaced being the version that the previous file is kept as, or null;
-          copies[] are notes in the same folder with the same text, such as the one that the note was moved to")]
+  a list: [{version, path, at, reason, bytes}]; reason is \"deleted\", \"replaced\" or \"moved\"
+  an id:  {path, version, replaced, copies}; replaced is the version id of the file that was
+          replaced, or null; copies[] are notes in the same folder with the same text, such as
+          the one that the note was moved to")]
 pub(crate) struct Restore {
     /// Path of the note from the vault's root, in any case.
     id: Option<String>,

@@ -1,4 +1,4 @@
-//! `quipu revert`: an earlier version of a note again, or a whole change undone.
+//! `quipu revert`: goes back to an earlier version of a note, or undoes a whole change to notes.
 
 use clap::Args;
 use quipu_tools::Toolset;
@@ -11,7 +11,7 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 
-/// Go back to an earlier version of a note, or undo a whole change of notes.
+/// Go back to an earlier version of a note, or undo a whole change to notes.
 ///
 /// The text that is replaced is kept as a version. A deleted note is restored at its last path. With --change, undoes all
 /// files of one call, such as the move of a folder with its links, or none if one of them has changed since.
@@ -21,14 +21,15 @@ Examples:
   quipu revert station/power.md 0123456789abcdef   a version that `quipu history` lists
   quipu revert --change n12                        a whole change, as `quipu history` lists it
 
-JSON is the answer of the tool revert_node: {id, version, diff}; with --change of undo_change: {change, undone, steps, undone_by}.")]
+JSON is the answer of the tool revert_node: {id, version, diff}; with --change, that of
+undo_change: {change, undone, steps, undone_by}.")]
 pub(crate) struct Revert {
     /// Path of the note from the vault's root, in any case.
     #[arg(required_unless_present = "change", requires = "version")]
     note: Option<String>,
     /// Version to go back to.
     version: Option<String>,
-    /// Undo this change of notes instead.
+    /// Undo this change to notes instead.
     #[arg(long, value_name = "CHANGE", conflicts_with_all = ["note", "version"])]
     change: Option<String>,
     /// Print JSON.
@@ -42,8 +43,8 @@ impl Revert {
         let registry = ready.open.registry(Some(&[Toolset::Work, Toolset::Upkeep]));
         if let Some(change) = &self.change {
             if !change.starts_with('n') {
-                return Err(Failure::usage(format!("{change} is no change of notes, such as n12"))
-                    .hint("`quipu undo` undoes changes of memory"));
+                return Err(Failure::usage(format!("cannot undo {change}: changes to notes are named n1, n2, …"))
+                    .hint("`quipu undo` undoes changes to memory"));
             }
             let answer = ask(&registry, ("undo_change", "undo the change"), json!({ "change": change }), output)?;
             if self.json {

@@ -16,7 +16,7 @@ use crate::compose::OpenMode;
 /// Search the notes by meaning and words, or with --words by words alone.
 ///
 /// Finds notes as the tool `search` does for an agent, best first, each with its best section. With --words, finds sections
-/// with the words as a phrase, else with all of them, else with some, and says which. Any script works, and words need no
+/// with the words as a phrase, else with all of them, else with some, and says which. Words may be in any script and need no
 /// quotes.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
@@ -30,8 +30,9 @@ JSON fields:
   query
   matched   \"hybrid\"; with --words \"phrase\", \"all_words\", \"similar_words\" or \"any_word\";
             \"nothing\" without hits
-  hits[]    {path, title, heading, line, snippet, score}; heading is null before a note's first one;
-            scores from 0 to 1 compare between searches, with --words within one answer only
+  hits[]    {path, title, heading, line, snippet, score}; heading is null above the first
+            heading of a note; scores from 0 to 1 can be compared between searches, with --words
+            only within one answer
 
 The exit code is 1 when nothing is found, as with grep.")]
 pub(crate) struct Search {

@@ -27,7 +27,7 @@ use crate::install::CLIENTS;
 
 /// Serve the vault to agents over MCP, on standard input and output or over HTTP.
 ///
-/// A client starts this command and speaks to it; `quipu install` connects one. With --http it serves many clients at once.
+/// A client starts this command itself; `quipu install` connects one. With --http, one server serves many clients.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +37,7 @@ Examples:
   quipu serve ~/notes --http 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem
                                                serve other machines, whose clients need tokens
   quipu serve --http 0.0.0.0:7777 --database postgresql://quipu@db.example.org/quipu
-                                               serve a graph of a database, beside other servers
+                                               serve the graphs of a database
   quipu serve ~/notes --read-only              offer no tool that changes anything
   quipu serve ~/notes --toolsets notes         offer one toolset only")]
 pub(crate) struct Serve {
@@ -47,7 +47,7 @@ pub(crate) struct Serve {
     /// Do not watch files for changes by other programs; notes are still read from disk.
     #[arg(long)]
     no_watch: bool,
-    /// Offer only these toolsets, separated by commas; essential is a short list of all kinds [default: all].
+    /// Offer only these toolsets, separated by commas; essential is a selection of 12 tools [default: all].
     #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
     toolsets: Option<Vec<Toolset>>,
     /// Offer no tool that changes notes or memory; the index is still kept in .quipu/.
@@ -63,7 +63,7 @@ pub(crate) struct Serve {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "For a team")]
 struct DatabaseOptions {
-    /// Serve the graphs of this PostgreSQL database, beside other servers of it [env: QUIPU_DATABASE_URL].
+    /// Serve the graphs of this PostgreSQL database; several servers can share it [env: QUIPU_DATABASE_URL].
     #[arg(long, value_name = "URL", requires = "http", conflicts_with = "folder")]
     database: Option<String>,
     /// Serve only this graph, at /mcp [default: all, each at /g/NAME/mcp; /mcp is the token's graph or the only one].

@@ -1,4 +1,4 @@
-//! `quipu stale`: which pages lag behind the files they are about, and since when.
+//! `quipu stale`: lists the pages that are older than the files they describe.
 
 use std::path::PathBuf;
 
@@ -14,29 +14,30 @@ use super::progress::waiting;
 use super::{Failure, Outcome, Shared};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode};
 
-/// List the pages that lag behind the files they are about.
+/// List the pages that are older than the files they describe.
 ///
-/// A page names those files in its frontmatter under `source_refs`: files, folders or patterns, from the vault's root or
-/// the repository's. It is stale when one of them changed after the page itself did, as git tells it or, without git, as
-/// the index remembers; possibly stale while that change is younger than 7 days (`days` below `[staleness]` in the
-/// configuration); untracked when it has no `source_refs`, or none that can be compared with the past.
+/// A page lists those files in its frontmatter under `source_refs`: files, folders or patterns, from the vault's root or
+/// the repository's. It is stale if one of them changed after the page did, according to git or, without git, to the index.
+/// It is possibly stale while that change is younger than 7 days (`days` under `[staleness]` in the settings), and untracked
+/// if it has no `source_refs`, or none that can be compared with an earlier state.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
-  quipu stale ~/project/docs        what lags behind, and since when
-  quipu stale --fail                for CI: exit code 1 when a page is stale, or when a source could not be compared;
-                                    possibly stale is no failure
+  quipu stale ~/project/docs        list stale pages, and since when they are stale
+  quipu stale --fail                for CI: exit code 1 if a page is stale or a source could not
+                                    be compared; possibly stale pages do not fail
   quipu stale --json | jq -r '.pages[] | select(.staleness == \"stale\") | .path'
 
-In CI the checkout needs the whole history, since a page is compared with the commit that last changed it.
-With GitHub Actions: `uses: actions/checkout` with `fetch-depth: 0`, then `quipu stale docs --fail`.
+In CI the checkout needs the whole history, since a page is compared with the commit that last
+changed it. With GitHub Actions: `uses: actions/checkout` with `fetch-depth: 0`, then
+`quipu stale docs --fail`.
 
 JSON fields:
   vault, counts   {fresh, possibly_stale, stale, untracked}
-  pages[]         {path, title, staleness, refs[{path, change, since}]}, stale ones first; change is \"modified\" or
-                  \"deleted\", since is null where it is not known
+  pages[]         {path, title, staleness, refs[{path, change, since}]}, stale ones first;
+                  change is \"modified\" or \"deleted\", since is null if it is not known
   never_seen[]    {path, ref}: references to files that do not exist and never did
-  unknown[]       {path, ref}: sources that could not be compared with the past; warnings say why
+  unknown[]       {path, ref}: sources that could not be compared; warnings say why
   warnings[]      why something could not be compared")]
 pub(crate) struct Stale {
     /// Folder of notes.

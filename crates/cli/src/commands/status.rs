@@ -29,21 +29,24 @@ Examples:
 JSON fields:
   vault                      the folder of notes
   notes                      number of notes
-  links.resolved, .broken    links, each target once for each note; attachments are neither
-  links.advice               what to do when there are many links and almost none resolves, else null
+  links.resolved, .broken    links, each target once per note; attachments are neither
+  links.advice               advice if there are many links and almost none resolves, or null
   tags                       different tags
   index.place                the folder, or null when the index is in memory
   index.owner                \"none\", or \"other\" while another process has the index open
-  index.bytes, .written_at   size and time of its files before this command; null when there are none
-  embedding.passages, .embedded, .full   texts to search by meaning, those with a vector, and those
-                             with one by the full model; null without a model
-  memory.entities, .observations, .relations, .changes    what agents remember
+  index.bytes, .written_at   size and time of its files before this command, or null
+  embedding.passages, .embedded, .full
+                             texts to search by meaning, those with a vector, and those with one
+                             by the full model; null without a model
+  memory.entities, .observations, .relations, .changes
+                             numbers of items in memory
   memory.last_change         {at, client, tool} of the newest change; null before the first
   memory.health              \"ok\", or why memory cannot be used; `quipu verify` checks every row
-  since.added, .changed, .removed   notes that this command indexed or removed
+  since.added, .changed, .removed
+                             notes that this command indexed or removed
   ms                         how long that took
-  busy                       the process that is updating the index, or null; while one is, notes
-                             counts files, and links, tags, embedding and since are null")]
+  busy                       the process that is updating the index, or null; meanwhile notes is
+                             the number of files, and links, tags, embedding and since are null")]
 pub(crate) struct Status {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]

@@ -1,4 +1,4 @@
-//! `quipu token`: creates, lists and revokes the tokens of clients over HTTP.
+//! `quipu token`: creates, lists and revokes tokens for clients over HTTP.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -13,34 +13,34 @@ use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, database, database_token};
 
-/// Create, list and revoke the tokens of clients over HTTP.
+/// Create, list and revoke tokens for clients over HTTP.
 ///
-/// A token is shown once, when it is created; only its hash is stored. Running servers accept a new token, and reject a
-/// revoked one, from the next request on.
+/// A token is shown once, when it is created; only its hash is stored. Running servers accept a new token at once and
+/// reject a revoked one from the next request; tokens of a database, within two seconds.
 #[derive(Debug, Args)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  quipu token new --name laptop                            create a token for reading and writing
-  quipu token new --name ci --scope read --expires 30d     create a token for reading, for a month
+  quipu token new --name laptop                          create a token for reading and writing
+  quipu token new --name ci --scope read --expires 30d   create a token for reading, for a month
   quipu token list
   quipu token revoke laptop
-  quipu token new --name ci --graph team                   create a token for a graph of QUIPU_DATABASE_URL
+  quipu token new --name ci --graph team                 create a token for one graph
   quipu token list --database postgresql://quipu_admin@db/quipu
 
 A client sends the token with each request: Authorization: Bearer quipu_…
 
 JSON fields:
-  {id, name, scope, created, expires, expired}; `new` adds token; `list` prints a list and adds changed: true
-  for a token that servers reject because its line was edited or signed with another key;
-  tokens of a database have graphs"
+  {id, name, scope, created, expires, expired}; `new` adds token, and tokens of a database have
+  graphs. `list` prints a list, and adds changed: true to a token that servers reject because
+  its line was edited or signed with another key"
 )]
 pub(crate) struct TokenCommand {
     #[command(subcommand)]
     verb: Verb,
-    /// Use the tokens of this PostgreSQL database, instead of those of a folder.
+    /// Use the tokens in this PostgreSQL database instead of those of a folder.
     #[arg(long, value_name = "URL", global = true)]
     database: Option<String>,
 }
@@ -58,7 +58,7 @@ pub(super) enum Verb {
         /// Expire after 90s, 12h, 90d, 4w, or never.
         #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
         expires: Lifetime,
-        /// Allow this graph of the database; repeat it for several. Without --database, that of QUIPU_DATABASE_URL.
+        /// Allow this graph of the database (repeatable); without --database, QUIPU_DATABASE_URL is used.
         #[arg(long = "graph", value_name = "NAME")]
         graphs: Vec<String>,
         /// Print JSON.

@@ -11,7 +11,7 @@ use crate::trust::{TrustFile, Trusted, url_of};
 
 /// Allow the embedding provider and the language model in a vault's settings.
 ///
-/// A vault's settings may have been written by someone else. A provider, also one on this machine, gets notes and the key
+/// A vault's settings may have been written by someone else. A provider, even one on this machine, gets notes and the key
 /// in QUIPU_EMBEDDING_KEY or QUIPU_LLM_KEY only if you allow it for this vault with this command, or name it in the
 /// environment.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `quipu undo`: undoes a change of memory.
+//! `quipu undo`: undoes a change to memory.
 
 use clap::Args;
 use quipu_core::Session;
@@ -10,20 +10,18 @@ use super::progress::waiting;
 use super::{CLIENT, Failure, Outcome, Shared, change};
 use crate::compose::{OpenMemory, OpenMode};
 
-/// Undo a change of memory.
+/// Undo a change to memory; for notes use `quipu revert --change`.
 ///
 /// Without a number, undoes the newest change that has not been undone. To undo a change on which newer ones depend, undo
-/// those first. An undo is a change too: it is in the log, and can be undone by its number.
+/// those first. An undo is itself a change in the log and can be undone by its number.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu undo       undo the newest change
   quipu undo 118   undo change 118, as `quipu audit` lists it
 
-JSON fields:
-  {change, at, client, tool, undoes, undone_by, steps: [{before, after}]}, as in `quipu audit --json`
-
-`quipu restore` restores notes.")]
+JSON fields, as in `quipu audit --json`:
+  {change, at, client, tool, undoes, undone_by, steps: [{before, after}]}")]
 pub(crate) struct Undo {
     /// Number of the change, as `quipu audit` lists it.
     #[arg(value_name = "CHANGE")]

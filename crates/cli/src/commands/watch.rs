@@ -20,22 +20,22 @@ use super::{Failure, Outcome, Shared};
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Show calls of agents and changes of notes and memory as they happen.
+/// Show calls by agents and changes to notes and memory as they happen.
 ///
-/// Runs until Ctrl-C. Shows the clients of every process that serves this vault.
+/// Runs until Ctrl-C. Shows the clients of all processes that serve this vault.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu watch                      show everything
   quipu watch --writes             show only what changes notes or memory
-  quipu watch --json | jq .tool    one JSON object a line
+  quipu watch --json | jq .tool    print one JSON object per line
 
 JSON fields:
-  number, at                 place in the trail, and milliseconds since 1970
+  number, at                 position in the trail, and milliseconds since 1970
   who                        the client's name; empty for changes by other programs
   kind                       \"call\", \"note\" or \"memory\"
   tool, object, text         what was called, the note it is about, and one line on it
-  ms, failed, writes         how long a call took, whether it failed, whether it changes anything")]
+  ms, failed, writes         duration of a call, whether it failed, whether it writes")]
 pub(crate) struct Watch {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
@@ -43,7 +43,7 @@ pub(crate) struct Watch {
     /// Leave out calls that only read.
     #[arg(long)]
     writes: bool,
-    /// Print JSON, one object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }

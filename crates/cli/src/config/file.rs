@@ -23,7 +23,7 @@ impl Config {
         let table = DeTable::parse(text).map_err(|error| {
             let place = error.span().map_or_else(|| FILE.to_owned(), |span| line(span.start).to_string());
             let message = error.message().replace('\n', ", ");
-            ConfigError { place, message, hint: "the file is TOML: `key = [\"value\"]`, one key a line".into() }
+            ConfigError { place, message, hint: "the file is TOML: `key = [\"value\"]`, one key per line".into() }
         })?;
         self.apply_table("", table.get_ref(), &line)
     }

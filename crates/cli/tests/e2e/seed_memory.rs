@@ -506,7 +506,7 @@ fn a_bulk_is_all_or_nothing() {
         (
             json!({"entities": [good], "relations": [{"from_entity_id": "New", "to_entity_id": "Nobody", "relation_type": "x"}]}),
             "InvalidArguments",
-            "relations[0]: no entity of this call has the name \"Nobody\"; give the number of one that is there already",
+            "relations[0]: no entity of this call has the name \"Nobody\"; give the id of an existing entity",
         ),
         (
             json!({"entities": [good], "relations": [{"from_entity_id": 2, "to_entity_id": 1, "relation_type": "part_of"}]}),

@@ -72,7 +72,7 @@ pub enum MemoryError {
         first: String,
     },
     /// A name in place of an id that no entity of the same call has.
-    #[error("no entity of this call has the name {name:?}; give the number of one that is there already")]
+    #[error("no entity of this call has the name {name:?}; give the id of an existing entity")]
     UnknownName {
         /// As written.
         name: String,

@@ -27,7 +27,7 @@ pub enum PathError {
     #[error("the path has a control character or a backslash")]
     Character,
     /// A part, or the whole, is longer than file systems allow.
-    #[error("the path is too long: at most 255 bytes a part and 4,000 in all")]
+    #[error("the path is too long: at most 255 bytes per part and 4,000 in all")]
     TooLong,
 }
 

@@ -36,27 +36,28 @@ use crate::ports::{FileChange, FileContent, NoteAction, TrashReason, WriteError,
 use crate::session::Session;
 use crate::{ReadNote, RequestKey, parse};
 
-/// How long a write waits for its turn.
+/// How long a write waits for the writer lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The right to write.
+/// The writer lock.
 type Writing<'k> = MutexGuard<'k, Writer>;
 
 impl Knowledge {
-    /// The right to write. A client is not kept waiting for a long pass over the vault: it is told to come back.
+    /// Takes the writer lock. Fails with [`NoteError::Busy`] after [`PATIENCE`], so that a client does not wait for a long pass
+    /// over the vault.
     fn writer_for_note(&self) -> Result<Writing<'_>, NoteError> {
         self.indexer.writer_within(PATIENCE).ok_or(NoteError::Busy)
     }
 
-    /// The note to be written and its bytes, after making sure that the writer knows them.
+    /// The note to be written and its bytes, after checking that the client knows them.
     ///
-    /// A client that was shown the note must have been shown just this version. One that was not is held to the version
-    /// the index knows: an edit made elsewhere that not even the index has seen is never written over.
+    /// A client that was shown the note must have been shown this version. For a client that was not, the file must be the
+    /// version in the index: an edit by another program that is not indexed yet is never overwritten.
     fn expect_known(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
         self.expect_version(session, spelled, None)
     }
 
-    /// The same for a client that says which version it knows.
+    /// The same for a client that names the version it expects.
     fn expect_version(
         &self,
         session: &Session,
@@ -93,15 +94,16 @@ impl Knowledge {
         Ok(Some((key, content)))
     }
 
-    /// After a refusal by what this server showed to a client: with other servers that is not all the client has seen.
+    /// Forgets what this server showed to a client, after a write was refused by it: another server may have shown the client a
+    /// newer version.
     fn forget_elsewhere(&self, session: &Session, path: &VaultPath) {
         if self.has_other_servers {
             session.forget(path);
         }
     }
 
-    /// Whether a spelling that differs in case from the note it leads to is the exact path of another note, which was deleted:
-    /// a repeated delete must not delete the other one.
+    /// Whether a spelling that differs in case from the found note is the exact path of another note, which was deleted. A
+    /// repeated delete must not delete the found one.
     fn names_another(
         &self,
         session: &Session,
@@ -115,15 +117,15 @@ impl Knowledge {
         }
         let trashed = self.vault.trashed().map_err(IndexError::from)?;
         let mut deletions = trashed.iter().filter(|file| file.path == spelled && file.reason == TrashReason::Deleted);
-        // A spelling that is also the id of the note that is there means that note, unless both notes existed when the other
-        // one was deleted.
+        // A spelling that is also the id of the found note means that note, unless both notes existed when the other one was
+        // deleted.
         let is_id = found.id.as_str() == spelled.as_str();
         Ok(deletions.any(|deleted| !is_id || content.stat.modified_ns <= deleted.at_ns))
     }
 
-    /// Writes, unless this very call was applied before: then `done` says what it would have said. That is asked with the
-    /// right to write, else a call that is made again might meet itself; and once more where the writing fails, for another
-    /// process may have done it while this one waited for it to be out of the way.
+    /// Writes, unless the request was applied before: then `done` builds the answer. This is checked under the writer lock,
+    /// so that a retry cannot run beside the first attempt, and again after a failure: another process may have applied the
+    /// request meanwhile.
     fn once<T>(
         &self,
         request: Option<RequestKey>,
@@ -141,17 +143,17 @@ impl Knowledge {
             drop(writer);
             return done(&path);
         }
-        // Where that cannot be told, what the client needs to know is why the write failed.
+        // If the check fails too, the error of the write is the one that the client needs.
         write(writer).or_else(|error| match carried_out() {
             Ok(Some(path)) => done(&path),
             Ok(None) | Err(_) => Err(error),
         })
     }
 
-    /// The note that this very call wrote before, as it is now. It may have been changed since, so it counts as shown in
-    /// part.
+    /// The present state of the note that an earlier attempt of the request wrote. It may have changed since, so it counts as
+    /// shown in part.
     fn done_before(&self, session: &Session, path: &VaultPath) -> Result<ReadNote, NoteError> {
-        // Otherwise it was written, and deleted since.
+        // If there is none, it was deleted after that attempt.
         self.read(session, path.as_str())?.ok_or_else(|| NoteError::NotFound { id: path.note_id() })
     }
 
@@ -166,11 +168,11 @@ impl Knowledge {
         self.vault.apply_for(changes, &WriteOrigin { by: &client, action, request })
     }
 
-    /// Says that a client's own write gave a file another version, which it therefore knows as well as the one before, by
-    /// whatever path it was shown the file.
+    /// Marks the version that a client's own write produced as shown to it, under every path by which it was shown the
+    /// version before.
     fn show_own_write(&self, session: &Session, real: &VaultPath, before: ContentHash, after: ContentHash) {
         for path in session.shown_at(before) {
-            // A path that cannot be followed now is judged when it is written.
+            // A path that cannot be resolved now is checked when it is written.
             if self.vault.real_path(&path).is_ok_and(|found| found == *real) {
                 session.follow_own_write(&path, before, after);
             }
@@ -184,7 +186,7 @@ impl Knowledge {
         }
     }
 
-    /// The note as it is after a write, shown to the writer: `whole` if all of its text came from it or was known to it.
+    /// The note after a write, marked as shown to the client: `whole` if the client sent or knew all of its text.
     fn written(&self, session: &Session, key: NoteKey, bytes: Vec<u8>, whole: bool) -> ReadNote {
         let snapshot = self.snapshot();
         let hash = ContentHash::of(&bytes);

@@ -141,7 +141,7 @@ pub trait MemoryStore: Send + Sync {
     fn check(&self) -> Result<Vec<String>, MemoryFailure>;
 }
 
-/// One change of memory.
+/// One change to memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryChange {
     /// A new entity.

@@ -1,4 +1,4 @@
-//! What the domain needs from outside. Each port is implemented by one crate and by `testkit`.
+//! What the domain needs from outside. Each port is implemented by one or more crates, and by `testkit`.
 //!
 //! Ports are synchronous: files, SQLite, tantivy and database clients block or compute, and a call runs on one worker
 //! thread. They take batches, and filters as data instead of closures, so that a store across a network can implement

@@ -28,5 +28,5 @@ pub struct NoteChanges {
 
 /// The feed could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the changes of the notes: {0}")]
+#[error("cannot read the changes to the notes: {0}")]
 pub struct FeedError(#[source] pub Box<dyn std::error::Error + Send + Sync>);

@@ -307,7 +307,7 @@ pub enum WriteError {
         path: VaultPath,
     },
     /// The vault's rules exclude the path: hidden, ignored, excluded, reserved, or behind a link out of the vault.
-    #[error("{path} cannot hold a note: {reason}")]
+    #[error("cannot write {path}: {reason}")]
     Refused {
         /// Which path.
         path: VaultPath,

@@ -43,7 +43,7 @@ impl Calibration {
     }
 }
 
-/// Stores vectors. Implemented by the store of the notes, so that changes of notes are visible here.
+/// Stores vectors. Implemented by the store of the notes, so that changes to notes are visible here.
 ///
 /// Vectors of two spaces are never compared: every method works in one space, and vectors of other spaces stay stored.
 /// The same holds for vectors of one space with another number of dimensions, since a provider may change its model

@@ -132,7 +132,7 @@ impl Served {
 
 /// Serves until the process is asked to stop; does not wait for clients that keep their connection open.
 ///
-/// `on_listening` gets the URL for clients.
+/// `on_listening` gets the bound address.
 pub fn serve(
     served: Served,
     settings: &HttpSettings,

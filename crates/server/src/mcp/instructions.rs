@@ -12,7 +12,7 @@ const HINTS: &[(&[&str], &str)] = &[
     (&["search"], "For a list of notes on a topic, use `search`."),
     (&["search_docs"], "For exact words and identifiers, use `search_docs`."),
     (&["resolve_nodes"], "To turn a name into an id, use `resolve_nodes`."),
-    (&["get_node"], "To read a note, use `get_node`; `depth: 1` adds its neighbours."),
+    (&["get_node"], "To read a note, use `get_node`; `depth: 1` adds its neighbors."),
     (&["query_nodes"], "For notes by tag, property, date, task or link, use `query_nodes`."),
     (&["get_neighbors", "find_path"], "Follow links with `get_neighbors` and `find_path`."),
     (&["get_hubs"], "For an overview, use `get_hubs`."),

@@ -55,7 +55,7 @@ impl FollowedNotes {
         uris.into_iter().filter(|uri| Registry::note_of_resource(uri).is_some()).take(MAX_FOLLOWED).collect()
     }
 
-    /// Subscribes to a URI, also of a note that does not exist yet.
+    /// Subscribes to a URI, even of a note that does not exist yet.
     pub(super) fn add(&self, uri: &str) -> Result<(), ErrorData> {
         let Some(note) = Registry::note_of_resource(uri) else {
             return Err(ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None));

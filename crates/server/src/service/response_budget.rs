@@ -84,7 +84,7 @@ impl ResponseBudget {
     }
 }
 
-/// Counts a waiting call until this is dropped, also by cancellation.
+/// Counts a waiting call until this is dropped, including by cancellation.
 struct WaitingCall<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingCall<'a> {

@@ -176,7 +176,7 @@ impl Trail {
         }
     }
 
-    /// Adds the changes of memory that its log has and the trail has not, up to some number.
+    /// Adds changes to memory that are in its log and not yet in the trail, up to some number.
     pub fn remembered(&self, memory: &dyn MemoryStore) -> Result<(), MemoryFailure> {
         let head = memory.head()?;
         let last = self.0.lock().memory_head.replace(head);
@@ -269,7 +269,7 @@ impl Inner {
     }
 }
 
-/// A change of memory in one line: the first thing that changed, and how many more.
+/// A change to memory in one line: the first thing that changed, and how many more.
 fn described(change: &LoggedChange) -> String {
     let name = |item: &MemoryItem| match item {
         MemoryItem::Entity(entity) => format!("{} ({})", entity.name, entity.entity_type),

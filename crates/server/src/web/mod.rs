@@ -1,7 +1,7 @@
 //! The explorer: the page for people, and the few routes it reads from. It is a client like any other: the same tools, through the
 //! same service and its checks. Beside them it asks for the whole graph, an overview and the trail of calls.
 //!
-//! The page itself is served to everyone and holds nothing of the vault. Data is given for a token only, also on loopback: a token of
+//! The page itself is served to everyone and holds nothing of the vault. Data is given for a token only, even on loopback: a token of
 //! `quipu token`, or a session that the one-time secret of `quipu open` was exchanged for. There are no cookies, so another site
 //! that a browser has open can send nothing in the user's name.
 

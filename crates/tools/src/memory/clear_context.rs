@@ -22,7 +22,7 @@ impl Tool for ClearContext {
     type Output = Output;
 
     const NAME: &'static str = "clear_context";
-    const DESCRIPTION: &'static str = "End the project context: searches rank all entities alike again.";
+    const DESCRIPTION: &'static str = "Clear the project context; searches no longer rank its members first.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
 

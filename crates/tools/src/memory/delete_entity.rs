@@ -29,7 +29,7 @@ impl Tool for DeleteEntity {
 
     const NAME: &'static str = "delete_entity";
     const DESCRIPTION: &'static str =
-        "Delete an entity with its observations and relations; only the user can undo it.";
+        "Delete an entity with its observations and relations. undo_change restores them.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

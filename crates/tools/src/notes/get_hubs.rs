@@ -47,7 +47,7 @@ impl Tool for GetHubs {
     type Output = Vec<Hub>;
 
     const NAME: &'static str = "get_hubs";
-    const DESCRIPTION: &'static str = "List the most linked notes: an overview of an unknown vault.";
+    const DESCRIPTION: &'static str = "List the most linked notes, for an overview of a vault you do not know.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Hub>, ToolError> {

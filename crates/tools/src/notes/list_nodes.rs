@@ -45,7 +45,7 @@ impl Tool for ListNodes {
 
     const NAME: &'static str = "list_nodes";
     const DESCRIPTION: &'static str =
-        "List ids and titles in order of id, by folder or tag, with the total. It does not look at the text.";
+        "List ids and titles in order of id, by folder or tag, with the total. It does not search the text.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

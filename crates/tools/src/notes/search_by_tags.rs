@@ -14,7 +14,7 @@ pub(crate) struct Params {
     /// Tags in any case, with or without "#"; "a" also finds "a/b".
     #[schemars(length(min = 1, max = 1000))]
     tags: Vec<String>,
-    /// Whether one of the tags is enough.
+    /// "any": at least one of the tags; "all": every tag.
     #[serde(default)]
     mode: Mode,
     /// Maximum results.

@@ -67,7 +67,7 @@ impl Tool for GetPage {
 
     const NAME: &'static str = "ubp_get_page";
     const DESCRIPTION: &'static str = "Read one page by path: text, sections, typed links both ways, and staleness \
-        (whether its source files changed since). For the text alone use get_document; with neighbours use \
+        (whether its source files changed since). For the text alone use get_document; with neighbors use \
         ubp_get_context.";
     const ACCESS: Access = Access::Read;
 

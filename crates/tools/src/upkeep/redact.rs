@@ -66,7 +66,8 @@ impl Tool for Redact {
 
     const NAME: &'static str = "redact";
     const DESCRIPTION: &'static str = "Remove a secret or private text for good: an observation, an entity with its \
-        observations, or a note, also from history and index. It cannot be undone. For anything else use a delete_ tool.";
+        observations, or a note, with all copies in history and index. It cannot be undone. For anything else use a \
+        delete_ tool.";
     const ACCESS: Access = Access::Erase;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = true;

@@ -1,4 +1,4 @@
-//! `undo_change`: undoes one change of memory or of notes.
+//! `undo_change`: undoes one change to memory or to notes.
 
 use std::borrow::Cow;
 
@@ -60,8 +60,8 @@ impl Tool for UndoChange {
     type Output = Output;
 
     const NAME: &'static str = "undo_change";
-    const DESCRIPTION: &'static str = "Undo one change of memory or notes, as recent_changes lists it, whole: of a move \
-        all files and links. Refused if later changes depend on it. For one note use revert_node.";
+    const DESCRIPTION: &'static str = "Undo one change to notes or memory; a move is undone with all its files and \
+        links. Refused if later changes depend on it. recent_changes lists changes; for one note use revert_node.";
     const ACCESS: Access = Access::Destroy;
     const SHOWS_NOTES: bool = true;
 

@@ -73,8 +73,9 @@ impl Tool for ExtractEntities {
     type Output = Output;
 
     const NAME: &'static str = "extract_entities";
-    const DESCRIPTION: &'static str = "Find the people, projects and things that a note or text names, with the entities of \
-        memory among them. Nothing is stored: check the result, then pass its bulk_update to the tool bulk_update.";
+    const DESCRIPTION: &'static str = "Find the people, projects and things that a note or text names, and which of \
+        them are in memory. Nothing is stored: check the result, then call bulk_update with the arguments in its field \
+        bulk_update.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -66,8 +66,9 @@ impl Tool for MoveNode {
     type Output = Output;
 
     const NAME: &'static str = "move_node";
-    const DESCRIPTION: &'static str = "Move a note, or a folder with all its files, to another path; all links keep their \
-        meaning. Refused whole if a file is in the way. One undo_change takes it back. For a new title use update_node.";
+    const DESCRIPTION: &'static str = "Move a note, or a folder with all its files, to another path; links to it and \
+        in it are rewritten. Nothing moves if a file is in the way. undo_change reverts a move. For a new title use \
+        update_node.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -11,7 +11,7 @@ use crate::tool_error::ToolError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Note id, also of a deleted note.
+    /// Id of a note, even a deleted one.
     #[schemars(length(min = 1))]
     id: String,
     /// Maximum versions.
@@ -70,8 +70,9 @@ impl Tool for NodeHistory {
     type Output = Output;
 
     const NAME: &'static str = "node_history";
-    const DESCRIPTION: &'static str = "List the versions of a note, newest first: who made each, when and how. By \
-        \"outside\" is another program. A moved note keeps its history. diff_node compares versions; revert_node goes back.";
+    const DESCRIPTION: &'static str = "List the versions of a note, newest first: who made each, when and how. \
+        \"outside\" is another program, such as git. A moved note keeps its history. diff_node compares versions; \
+        revert_node goes back.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

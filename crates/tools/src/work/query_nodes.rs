@@ -19,12 +19,12 @@ use crate::truncate::{LISTED, echoed, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Conditions that all hold. Fields: id, title, tags, created, modified, chars, links_out, links_in, broken_links,
+    /// Conditions; a note must meet all. Fields: id, title, tags, created, modified, chars, links_out, links_in, broken_links,
     /// tasks_open, tasks_done, doc_type, folder, aliases, properties (names), property.NAME, links_to, linked_from (a note).
     #[serde(default, rename = "where")]
     #[schemars(length(max = 50))]
     all: Vec<ConditionParams>,
-    /// Conditions like `where`, of which one holds.
+    /// Conditions like `where`; a note must meet one.
     #[serde(default)]
     #[schemars(length(max = 50))]
     any: Vec<Map<String, Value>>,

@@ -29,10 +29,10 @@ pub(crate) struct Params {
     since: Option<String>,
     /// Cursor of an earlier answer: only newer changes.
     cursor: Option<String>,
-    /// Default all.
+    /// Default: all kinds.
     #[serde(default)]
     kinds: Vec<Kind>,
-    /// Only by clients with this in their name; "outside" for other programs.
+    /// Only by clients whose name contains this; "outside" for other programs.
     by: Option<String>,
     /// Maximum changes.
     #[serde(default = "default_limit")]

@@ -12,7 +12,7 @@ use crate::truncate::{ONE_NOTE, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Note id, also of a deleted note.
+    /// Id of a note, even a deleted one.
     #[schemars(length(min = 1))]
     id: String,
     /// Version, as node_history lists it.
