@@ -65,10 +65,10 @@ pub(super) enum Sites {
 pub(super) struct Graphs {
     source: Arc<dyn GraphSource>,
     capacity: Arc<Capacity>,
-    open: Mutex<HashMap<String, Arc<OpenGraph>>>,
+    open: Mutex<HashMap<String, Arc<OpenSite>>>,
 }
 
-struct OpenGraph {
+struct OpenSite {
     service: Arc<Service>,
     router: Router,
     used: Mutex<Instant>,
@@ -79,7 +79,7 @@ impl Graphs {
         Self { source, capacity, open: Mutex::default() }
     }
 
-    fn get(&self, name: &str) -> Option<Arc<OpenGraph>> {
+    fn get(&self, name: &str) -> Option<Arc<OpenSite>> {
         let open = self.open.lock();
         let graph = open.get(name)?;
         *graph.used.lock() = Instant::now();
@@ -87,7 +87,7 @@ impl Graphs {
     }
 
     /// Opens a graph, if it is not open. Two first requests may open it twice; one of the two is kept.
-    fn open(&self, name: &str) -> anyhow::Result<Option<Arc<OpenGraph>>> {
+    fn open(&self, name: &str) -> anyhow::Result<Option<Arc<OpenSite>>> {
         if let Some(graph) = self.get(name) {
             return Ok(Some(graph));
         }
@@ -95,7 +95,7 @@ impl Graphs {
         let service = Service::of_graph(vault, self.capacity.clone());
         let explorer = Explorer::new(service.clone(), name.to_owned(), None);
         let router = mcp::http_routes(McpServer::new(service.clone())).merge(web::routes(explorer));
-        let graph = Arc::new(OpenGraph { service, router, used: Mutex::new(Instant::now()) });
+        let graph = Arc::new(OpenSite { service, router, used: Mutex::new(Instant::now()) });
         Ok(Some(self.open.lock().entry(name.to_owned()).or_insert(graph).clone()))
     }
 
@@ -111,7 +111,7 @@ impl Graphs {
         drop(idle);
     }
 
-    fn open_graphs(&self) -> Vec<(String, Arc<OpenGraph>)> {
+    fn open_graphs(&self) -> Vec<(String, Arc<OpenSite>)> {
         let mut graphs: Vec<_> = self.open.lock().iter().map(|(name, graph)| (name.clone(), graph.clone())).collect();
         graphs.sort_by(|a, b| a.0.cmp(&b.0));
         graphs
@@ -157,7 +157,7 @@ impl Sites {
             Self::One(service) => gauges(page, &[(String::new(), service.clone())]).await,
             Self::Graphs(graphs) => {
                 let label =
-                    |(name, graph): (String, Arc<OpenGraph>)| (format!("{{graph=\"{name}\"}}"), graph.service.clone());
+                    |(name, graph): (String, Arc<OpenSite>)| (format!("{{graph=\"{name}\"}}"), graph.service.clone());
                 gauges(page, &graphs.open_graphs().into_iter().map(label).collect::<Vec<_>>()).await;
                 for (name, what, value) in graphs.source.gauges() {
                     let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
