@@ -3,6 +3,7 @@
 //! `cargo test` runs this. A rule that a compiler or a lint can hold is not here.
 
 mod docs;
+mod type_names;
 mod words;
 
 use std::collections::BTreeSet;

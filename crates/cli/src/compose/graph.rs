@@ -9,7 +9,7 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{NoSources, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_server::tokens::{Denied, Grant, Scope, TokenSource};
+use quipu_server::tokens::{Denied, Grant, TokenScope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
     ConnectError, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
@@ -108,7 +108,7 @@ impl TokenSource for DatabaseTokens {
         if token.expires.is_some_and(|expires| expires <= now) {
             return Err(Denied::Expired);
         }
-        let scope = Scope::from_name(&token.scope).ok_or(Denied::Changed)?;
+        let scope = TokenScope::from_name(&token.scope).ok_or(Denied::Changed)?;
         let (id, name, graphs) = (token.id.clone(), token.name.clone(), Some(token.graphs.clone()));
         Ok(Grant { id, name, scope, graphs })
     }

@@ -21,7 +21,7 @@ use http::{Http, Patience};
 use model::RemoteModel;
 
 pub(crate) use address::Address;
-pub use address::AddressError;
+pub use address::ProviderAddressError;
 pub(crate) use chat::{ChatModel, ChatProtocol};
 pub(crate) use protocol::Protocol;
 
