@@ -3,6 +3,7 @@
 //! `cargo test` runs this. Rules that the compiler or a lint can check are not here.
 
 mod docs;
+mod type_names;
 mod words;
 
 use std::collections::BTreeSet;

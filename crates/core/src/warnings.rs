@@ -51,7 +51,7 @@ pub(crate) struct Told {
     odd: u64,
     changed: u64,
     /// The number of each kind at that position.
-    counts: Counts,
+    counts: WarningCounts,
     /// Positions of the log that were sent in full. The others were only counted, and are sent with a call about their note.
     in_words: BTreeSet<u64>,
     /// Whether counts were sent.
@@ -60,13 +60,13 @@ pub(crate) struct Told {
 
 /// The kinds of warnings that are counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WarningKind {
     BrokenLink,
     CaseVariant,
     Other,
 }
 
-impl Kind {
+impl WarningKind {
     fn of(message: &str) -> Self {
         match message {
             CASE_VARIANT => Self::CaseVariant,
@@ -78,18 +78,18 @@ impl Kind {
 
 /// The number of warnings of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Counts {
+struct WarningCounts {
     broken_links: usize,
     case_variants: usize,
     others: usize,
 }
 
-impl Counts {
-    fn of(&mut self, kind: Kind) -> &mut usize {
+impl WarningCounts {
+    fn of(&mut self, kind: WarningKind) -> &mut usize {
         match kind {
-            Kind::BrokenLink => &mut self.broken_links,
-            Kind::CaseVariant => &mut self.case_variants,
-            Kind::Other => &mut self.others,
+            WarningKind::BrokenLink => &mut self.broken_links,
+            WarningKind::CaseVariant => &mut self.case_variants,
+            WarningKind::Other => &mut self.others,
         }
     }
 
@@ -120,7 +120,7 @@ impl Counts {
 /// A warning about a file.
 #[derive(Debug)]
 struct Odd {
-    kind: Kind,
+    kind: WarningKind,
     /// `None` when it no longer applies.
     warning: Option<Warning>,
 }
@@ -130,7 +130,7 @@ struct Logs {
     /// For every session.
     odd: Log<Odd>,
     /// The number of each kind since the start.
-    counts: Counts,
+    counts: WarningCounts,
     /// For sessions that were shown another version of the note: its current version, if it still exists.
     changed: Log<(VaultPath, Option<ContentHash>)>,
 }
@@ -176,7 +176,7 @@ impl WarningLog {
         let mut logs = self.lock();
         let is_known = logs.odd.entries.iter().any(|odd| odd.warning.as_ref() == Some(&warning));
         if !is_known {
-            let kind = Kind::of(&warning.message);
+            let kind = WarningKind::of(&warning.message);
             *logs.counts.of(kind) += 1;
             logs.odd.push(Odd { kind, warning: Some(warning) });
         }
@@ -293,7 +293,7 @@ impl Logs {
         (told.odd, told.counts) = (self.odd.count, self.counts);
         let are_links_few = counts.broken_links + counts.case_variants <= FEW;
         let are_others_few = counts.others <= TOLD_AT_ONCE;
-        elsewhere.retain(|(_, kind, _)| if *kind == Kind::Other { are_others_few } else { are_links_few });
+        elsewhere.retain(|(_, kind, _)| if *kind == WarningKind::Other { are_others_few } else { are_links_few });
         told.in_words.extend(here.iter().map(|(position, _)| position));
         told.in_words.extend(elsewhere.iter().map(|(position, ..)| position));
         let mut lines = bounded(here.into_iter().map(|(_, warning)| warning.to_string()).collect());

@@ -11,4 +11,4 @@ pub use builtin::{Builtin, DIMENSIONS, MAX_TOKENS};
 pub use open::{EmbedderSettings, Keys, Provider, SettingsError, Timeouts, is_on_this_machine, open};
 pub use open_chat::{ChatKind, ChatProvider, ChatTimeouts, open_chat};
 pub use purpose::Purpose;
-pub use remote::{AddressError, shown_url};
+pub use remote::{ProviderAddressError, shown_url};

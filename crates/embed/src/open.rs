@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quipu_core::ports::Embedder;
 
-use crate::remote::{Address, AddressError, Protocol, Remote};
+use crate::remote::{Address, Protocol, ProviderAddressError, Remote};
 use crate::{Builtin, Purpose};
 
 /// The source of vectors.
@@ -93,7 +93,7 @@ pub struct EmbedderSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("the {0} url is invalid: {1}")]
-    Address(Purpose, AddressError),
+    Address(Purpose, ProviderAddressError),
     #[error("the {0} model is missing; set `{0}.model`")]
     NoModel(Purpose),
     #[error("{host} requires a key; set {} or {variable} in the environment", purpose.key_variable())]

@@ -9,14 +9,14 @@ const MAX_PASSES: usize = 20;
 const MAX_LEVELS: usize = 4;
 
 /// A weighted graph: the neighbours of each node, and twice the weight inside each node.
-struct Level {
+struct CommunityLevel {
     neighbours: Vec<Vec<(u32, f64)>>,
     inside: Vec<f64>,
 }
 
 /// The community of each node, numbered by size, largest first, ties by the first member. Edges are simple.
 pub fn communities(nodes: usize, edges: &[(u32, u32)]) -> Vec<u32> {
-    let mut level = Level { neighbours: vec![Vec::new(); nodes], inside: vec![0.0; nodes] };
+    let mut level = CommunityLevel { neighbours: vec![Vec::new(); nodes], inside: vec![0.0; nodes] };
     for &(a, b) in edges {
         level.neighbours[a as usize].push((b, 1.0));
         level.neighbours[b as usize].push((a, 1.0));
@@ -36,7 +36,7 @@ pub fn communities(nodes: usize, edges: &[(u32, u32)]) -> Vec<u32> {
     numbered_by_size(&community)
 }
 
-impl Level {
+impl CommunityLevel {
     fn degree(&self, node: usize) -> f64 {
         self.inside[node] + self.neighbours[node].iter().map(|(_, weight)| weight).sum::<f64>()
     }

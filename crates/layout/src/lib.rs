@@ -25,7 +25,7 @@ pub struct Point {
 
 /// A node as far as the layout needs to know it.
 #[derive(Debug, Clone, Copy)]
-pub struct Node {
+pub struct LayoutNode {
     /// A hash of its id: two nodes differ here, and one node never changes it.
     pub seed: u64,
     /// Its radius in the picture.
@@ -49,7 +49,7 @@ pub struct Layout {
 const FEW_NEW: f64 = 0.2;
 
 /// Lays a graph out. Edges are pairs of indexes into `nodes`; loops, duplicates and indexes out of range are ignored.
-pub fn layout(nodes: &[Node], edges: &[(u32, u32)]) -> Layout {
+pub fn layout(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
     let edges = simple_edges(nodes.len(), edges);
     let communities = communities(nodes.len(), &edges);
     let known = nodes.iter().filter(|node| node.before.is_some()).count();
@@ -64,7 +64,7 @@ pub fn layout(nodes: &[Node], edges: &[(u32, u32)]) -> Layout {
 }
 
 /// A picture from scratch: communities first, then the nodes around the centre of theirs, then nodes without edges around all.
-fn arrange(nodes: &[Node], edges: &[(u32, u32)], communities: &[u32]) -> Vec<Point> {
+fn arrange(nodes: &[LayoutNode], edges: &[(u32, u32)], communities: &[u32]) -> Vec<Point> {
     let mut positions = seeding::around_communities(nodes, edges, communities);
     forces::relax(communities, edges, &mut positions, forces::iterations(nodes.len()));
     packing::separate(nodes, &mut positions);

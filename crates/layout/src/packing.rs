@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::forces::{length, neighbours};
 use crate::quadtree::bounds;
-use crate::{Node, Point};
+use crate::{LayoutNode, Point};
 
 const ROUNDS: usize = 24;
 
@@ -20,7 +20,7 @@ const FEW: usize = 24;
 const SPACING: f32 = 9.0;
 
 /// Pushes overlapping nodes apart, a little each round.
-pub(crate) fn separate(nodes: &[Node], positions: &mut [Point]) {
+pub(crate) fn separate(nodes: &[LayoutNode], positions: &mut [Point]) {
     let widest = nodes.iter().map(|node| node.radius).fold(1.0, f32::max);
     let cell = 2.0 * widest + GAP;
     for _ in 0..ROUNDS {
@@ -46,7 +46,7 @@ pub(crate) fn separate(nodes: &[Node], positions: &mut [Point]) {
     }
 }
 
-fn push_apart(nodes: &[Node], positions: &mut [Point], a: usize, b: usize) -> bool {
+fn push_apart(nodes: &[LayoutNode], positions: &mut [Point], a: usize, b: usize) -> bool {
     let (dx, dy) = (positions[b].x - positions[a].x, positions[b].y - positions[a].y);
     let wanted = nodes[a].radius + nodes[b].radius + GAP;
     let distance = length(dx, dy);
@@ -76,7 +76,7 @@ pub(crate) fn centre(edges: &[(u32, u32)], positions: &mut [Point]) {
 }
 
 /// Puts nodes without edges into rings around the picture, by group, so that a folder stands together; a few stand in rows below it.
-pub(crate) fn place_unlinked(nodes: &[Node], edges: &[(u32, u32)], positions: &mut [Point]) {
+pub(crate) fn place_unlinked(nodes: &[LayoutNode], edges: &[(u32, u32)], positions: &mut [Point]) {
     let neighbours = neighbours(nodes.len(), edges);
     let mut unlinked: Vec<usize> = (0..nodes.len()).filter(|node| neighbours[*node].is_empty()).collect();
     let order = |a: &usize, b: &usize| -> Ordering {

@@ -7,11 +7,11 @@ const MAX_DEPTH: u32 = 24;
 
 /// Cells in one array; children of a cell stand one behind the other.
 pub(crate) struct Quadtree {
-    cells: Vec<Cell>,
+    cells: Vec<QuadCell>,
 }
 
 #[derive(Clone, Copy)]
-struct Cell {
+struct QuadCell {
     centre: Point,
     half: f32,
     /// Of all nodes below.
@@ -27,7 +27,7 @@ impl Quadtree {
         let half = ((high.x - low.x).max(high.y - low.y) / 2.0).max(1.0) * 1.01;
         let centre = Point { x: f32::midpoint(low.x, high.x), y: f32::midpoint(low.y, high.y) };
         let mut cells = Vec::with_capacity(positions.len() * 2);
-        cells.push(Cell { centre, half, mass: 0.0, middle: centre, children: 0 });
+        cells.push(QuadCell { centre, half, mass: 0.0, middle: centre, children: 0 });
         let mut tree = Self { cells };
         for (point, mass) in positions.iter().zip(masses) {
             tree.insert(*point, *mass);
@@ -60,12 +60,12 @@ impl Quadtree {
     }
 
     /// Gives a cell children, and the node that it held to one of them.
-    fn split(&mut self, at: usize, cell: Cell) {
+    fn split(&mut self, at: usize, cell: QuadCell) {
         self.cells[at].children = self.cells.len() as u32;
         let half = cell.half / 2.0;
         for (dx, dy) in [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)] {
             let centre = Point { x: cell.centre.x + dx * half, y: cell.centre.y + dy * half };
-            self.cells.push(Cell { centre, half, mass: 0.0, middle: centre, children: 0 });
+            self.cells.push(QuadCell { centre, half, mass: 0.0, middle: centre, children: 0 });
         }
         let child = self.child(at, cell.middle);
         self.cells[child].mass = cell.mass;

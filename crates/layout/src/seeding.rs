@@ -1,7 +1,7 @@
 //! Where nodes begin: around the centre of their community, or near their neighbours in a picture that exists.
 
 use crate::forces::{self, neighbours};
-use crate::{Node, Point, unit};
+use crate::{LayoutNode, Point, unit};
 
 /// The angle that spreads points over a disc without a pattern.
 const GOLDEN_ANGLE: f32 = 2.399_963_2;
@@ -10,7 +10,7 @@ const GOLDEN_ANGLE: f32 = 2.399_963_2;
 const COMMUNITY_ROUNDS: usize = 300;
 
 /// Lays the communities out as if each were one node, and their nodes on a disc around it.
-pub(crate) fn around_communities(nodes: &[Node], edges: &[(u32, u32)], communities: &[u32]) -> Vec<Point> {
+pub(crate) fn around_communities(nodes: &[LayoutNode], edges: &[(u32, u32)], communities: &[u32]) -> Vec<Point> {
     let count = communities.iter().max().map_or(0, |last| *last as usize + 1);
     let mut sizes = vec![0_u32; count];
     let mut places = Vec::with_capacity(nodes.len());
@@ -28,7 +28,7 @@ pub(crate) fn around_communities(nodes: &[Node], edges: &[(u32, u32)], communiti
     forces::relax(&vec![0; count], &between, &mut centres, COMMUNITY_ROUNDS);
     // Communities were laid out as points, and need room for their nodes.
     let stretch = 1.0 + (nodes.len() as f32 / count.max(1) as f32).sqrt();
-    let place = |(node, (own, place)): (&Node, (&u32, &u32))| {
+    let place = |(node, (own, place)): (&LayoutNode, (&u32, &u32))| {
         let centre = centres[*own as usize];
         let around = on_disc(*place, 6.0);
         let shake = Point { x: unit(node.seed, 0) - 0.5, y: unit(node.seed, 1) - 0.5 };
@@ -45,7 +45,7 @@ pub(crate) fn on_disc(n: u32, spacing: f32) -> Point {
 }
 
 /// Keeps every known position; a new node stands near the middle of its neighbours that have one, else at the edge of the picture.
-pub(crate) fn keep(nodes: &[Node], edges: &[(u32, u32)]) -> Vec<Point> {
+pub(crate) fn keep(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Vec<Point> {
     let neighbours = neighbours(nodes.len(), edges);
     let mut positions: Vec<Option<Point>> = nodes.iter().map(|node| node.before).collect();
     let reach = positions.iter().flatten().map(|point| forces::length(point.x, point.y)).fold(0.0, f32::max);
@@ -68,7 +68,7 @@ pub(crate) fn keep(nodes: &[Node], edges: &[(u32, u32)]) -> Vec<Point> {
                 Some(Point { x: middle.x / count + away * angle.cos(), y: middle.y / count + away * angle.sin() });
         }
     }
-    let at_edge = |node: &Node| {
+    let at_edge = |node: &LayoutNode| {
         let angle = unit(node.seed, 2) * std::f32::consts::TAU;
         let radius = reach + 12.0 + 8.0 * unit(node.seed, 3);
         Point { x: radius * angle.cos(), y: radius * angle.sin() }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn nodes(count: usize) -> Vec<Node> {
+fn nodes(count: usize) -> Vec<LayoutNode> {
     (0..count as u64)
-        .map(|n| Node { seed: n.wrapping_mul(0x1234_5678_9abc_def1), radius: 3.0, group: 0, before: None })
+        .map(|n| LayoutNode { seed: n.wrapping_mul(0x1234_5678_9abc_def1), radius: 3.0, group: 0, before: None })
         .collect()
 }
 
@@ -44,7 +44,7 @@ fn odd_graphs_have_finite_positions() {
 
 #[test]
 fn nodes_with_one_seed_do_not_share_a_position() {
-    let same: Vec<Node> = nodes(40).into_iter().map(|node| Node { seed: 7, ..node }).collect();
+    let same: Vec<LayoutNode> = nodes(40).into_iter().map(|node| LayoutNode { seed: 7, ..node }).collect();
     let drawn = layout(&same, &rings(40));
     for (n, a) in drawn.positions.iter().enumerate() {
         assert!(drawn.positions[..n].iter().all(|b| a != b), "node {n} hides another");
@@ -54,7 +54,7 @@ fn nodes_with_one_seed_do_not_share_a_position() {
 #[test]
 fn broken_positions_of_the_last_picture_are_replaced() {
     let before = Some(Point { x: f32::NAN, y: f32::INFINITY });
-    let broken: Vec<Node> = nodes(20).into_iter().map(|node| Node { before, ..node }).collect();
+    let broken: Vec<LayoutNode> = nodes(20).into_iter().map(|node| LayoutNode { before, ..node }).collect();
     assert!(is_finite(&layout(&broken, &rings(20))));
 }
 

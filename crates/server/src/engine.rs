@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::background::BackgroundWorker;
 use crate::served_vault::ServedVault;
-use crate::service::{ChangeListener, IndexProgress, Report, Summary, Trail, TrailPage};
+use crate::service::{ArgumentSummary, IndexProgress, Report, Trail, TrailPage, VaultChangeListener};
 
 /// What runs beside the calls.
 #[derive(Debug, Clone, Copy)]
@@ -101,9 +101,20 @@ impl Engine {
 
     /// Calls a tool, and leaves a trace of it.
     pub fn call(&self, tool: &ToolInfo, arguments: Value, session: &Session, key: Option<RequestKey>) -> ToolResponse {
-        let summary = Summary::of(&arguments);
+        self.traced(tool, arguments, session, |arguments| self.registry.call(tool, arguments, session, key))
+    }
+
+    /// Leaves a trace of a call.
+    pub fn traced(
+        &self,
+        tool: &ToolInfo,
+        arguments: Value,
+        session: &Session,
+        call: impl FnOnce(Value) -> ToolResponse,
+    ) -> ToolResponse {
+        let summary = ArgumentSummary::of(&arguments);
         let started = Instant::now();
-        let response = self.registry.call(tool, arguments, session, key);
+        let response = call(arguments);
         self.trail.called(tool, summary, &session.client(), &response, started.elapsed(), SystemClock.now_ns());
         response
     }
@@ -145,7 +156,7 @@ impl Engine {
     }
 
     /// Calls the listener for every change of the notes from now on.
-    pub(crate) fn on_change(&self, listener: ChangeListener) {
+    pub(crate) fn on_change(&self, listener: VaultChangeListener) {
         self.open.knowledge().on_change(Box::new(move |changes| listener(changes.into())));
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Identity, content times, owner and mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub(crate) struct PathStamp {
     file: (u64, u64),
     length: u64,
     modified: (i64, i64),
@@ -16,7 +16,7 @@ pub(crate) struct FileStamp {
     changed: (i64, i64),
 }
 
-impl FileStamp {
+impl PathStamp {
     /// Of the file itself, or of a symlink in its place; `None` if neither exists.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))

@@ -15,7 +15,7 @@ use quipu_tools::Access;
 use serde::{Deserialize, Serialize};
 
 use crate::own_files::{self, own_folder};
-use crate::stamp::FileStamp;
+use crate::stamp::PathStamp;
 
 /// The prefix of a token, so that people and secret scanners recognise one.
 const PREFIX: &str = "quipu_";
@@ -26,7 +26,7 @@ pub(crate) const OF_PROVIDER: &str = "subject ";
 /// What a client may do. Each scope includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum TokenScope {
     /// Use the read-only tools, and read resources.
     Read,
     /// Use every tool that keeps what it replaces.
@@ -35,7 +35,7 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
+impl TokenScope {
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
 
     pub fn name(self) -> &'static str {
@@ -78,7 +78,7 @@ pub struct Token {
     /// Identifies it without revealing it.
     pub id: String,
     pub name: String,
-    pub scope: Scope,
+    pub scope: TokenScope,
     hash: String,
     created: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ impl TokenFile {
     pub fn add(
         &self,
         name: &str,
-        scope: Scope,
+        scope: TokenScope,
         now: Timestamp,
         expires: Option<Timestamp>,
     ) -> anyhow::Result<(String, Token)> {
@@ -243,8 +243,8 @@ impl TokenFile {
     }
 
     /// Changes whenever a file changes that decides which tokens are accepted.
-    fn stamps(&self) -> [Option<FileStamp>; 2] {
-        [FileStamp::of(&self.file), self.secret.as_deref().and_then(FileStamp::of)]
+    fn stamps(&self) -> [Option<PathStamp>; 2] {
+        [PathStamp::of(&self.file), self.secret.as_deref().and_then(PathStamp::of)]
     }
 }
 
@@ -285,7 +285,7 @@ pub struct Grant {
     /// Identifies the token without revealing it.
     pub id: String,
     pub name: String,
-    pub scope: Scope,
+    pub scope: TokenScope,
     /// The graphs that the token is for; `None` for whatever the server has.
     pub graphs: Option<Vec<GraphRef>>,
 }
@@ -310,7 +310,7 @@ pub(crate) struct Tokens {
 
 #[derive(Default)]
 struct LoadedTokens {
-    stamps: [Option<FileStamp>; 2],
+    stamps: [Option<PathStamp>; 2],
     secret: [u8; 32],
     tokens: Vec<KnownToken>,
 }
@@ -383,7 +383,7 @@ impl Tokens {
     }
 
     /// If the file cannot be read, no token is accepted.
-    fn load(&self, stamps: [Option<FileStamp>; 2]) -> LoadedTokens {
+    fn load(&self, stamps: [Option<PathStamp>; 2]) -> LoadedTokens {
         let load = || {
             let tokens = self.file.list()?;
             let secret = self.file.known_secret()?;
@@ -434,7 +434,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(files(&folder, "ada"));
         assert_eq!(tokens.find("quipu_x", at(0)), Err(Denied::Unknown));
-        let (text, made) = files(&folder, "ada").add("laptop", Scope::Read, at(0), Some(at(100))).unwrap();
+        let (text, made) = files(&folder, "ada").add("laptop", TokenScope::Read, at(0), Some(at(100))).unwrap();
         assert!(text.starts_with("quipu_") && text.len() == PREFIX.len() + 64);
         let kept = own_files::read(&files(&folder, "ada").file).unwrap().unwrap();
         assert!(!kept.contains(&text[PREFIX.len()..]), "{kept}");
@@ -450,18 +450,18 @@ mod tests {
     #[test]
     fn tokens_that_came_with_a_vault_let_nobody_in() {
         let folder = tempfile::tempdir().unwrap();
-        let (text, _) = files(&folder, "mallory").add("mine", Scope::Admin, at(0), None).unwrap();
+        let (text, _) = files(&folder, "mallory").add("mine", TokenScope::Admin, at(0), None).unwrap();
         assert!(Tokens::new(files(&folder, "mallory")).find(&text, at(0)).is_ok());
         assert_eq!(Tokens::new(files(&folder, "ada")).find(&text, at(0)), Err(Denied::Unknown));
-        files(&folder, "ada").add("hers", Scope::Read, at(0), None).unwrap();
+        files(&folder, "ada").add("hers", TokenScope::Read, at(0), None).unwrap();
         assert_eq!(Tokens::new(files(&folder, "ada")).find(&text, at(0)), Err(Denied::Unknown), "nor with a secret");
     }
 
     #[test]
     fn a_token_whose_line_was_changed_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let (read, _) = files(&folder, "ada").add("reader", Scope::Read, at(0), Some(at(100))).unwrap();
-        let (other, _) = files(&folder, "ada").add("other", Scope::Read, at(0), None).unwrap();
+        let (read, _) = files(&folder, "ada").add("reader", TokenScope::Read, at(0), Some(at(100))).unwrap();
+        let (other, _) = files(&folder, "ada").add("other", TokenScope::Read, at(0), None).unwrap();
         let tokens = Tokens::new(files(&folder, "ada"));
         let TokenFile { file, .. } = files(&folder, "ada");
         let made = own_files::read(&file).unwrap().unwrap();
@@ -482,7 +482,7 @@ mod tests {
         let copied = entry.replace("\"read\"", "\"admin\"");
         for both in [format!("{entry}{copied}"), format!("{copied}{entry}")] {
             own_files::replace(&file, &both).unwrap();
-            assert_eq!(tokens.find(&read, at(0)).unwrap().scope, Scope::Read);
+            assert_eq!(tokens.find(&read, at(0)).unwrap().scope, TokenScope::Read);
         }
         // As tokens were kept before they were sealed.
         let unsealed: String =
@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn a_file_that_others_may_write_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let (text, _) = files(&folder, "ada").add("laptop", Scope::Read, at(0), None).unwrap();
+        let (text, _) = files(&folder, "ada").add("laptop", TokenScope::Read, at(0), None).unwrap();
         let file = files(&folder, "ada").file;
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -508,7 +508,7 @@ mod tests {
     #[test]
     fn what_others_may_do_to_the_files_counts_from_the_next_request_on() {
         let folder = tempfile::tempdir().unwrap();
-        let (text, _) = files(&folder, "ada").add("laptop", Scope::Read, at(0), None).unwrap();
+        let (text, _) = files(&folder, "ada").add("laptop", TokenScope::Read, at(0), None).unwrap();
         let TokenFile { file, secret } = files(&folder, "ada");
         let tokens = Tokens::new(files(&folder, "ada"));
         let lets_in = || tokens.find(&text, at(0)).is_ok();
@@ -535,11 +535,11 @@ mod tests {
 
     #[test]
     fn a_reader_may_not_write() {
-        let may = |scope: Scope| {
+        let may = |scope: TokenScope| {
             [Access::Read, Access::Write, Access::Destroy, Access::Erase].map(|access| scope.allows(access))
         };
-        assert_eq!(may(Scope::Read), [true, false, false, false]);
-        assert_eq!(may(Scope::Write), [true, true, true, false]);
-        assert_eq!(may(Scope::Admin), [true, true, true, true]);
+        assert_eq!(may(TokenScope::Read), [true, false, false, false]);
+        assert_eq!(may(TokenScope::Write), [true, true, true, false]);
+        assert_eq!(may(TokenScope::Admin), [true, true, true, true]);
     }
 }

@@ -10,7 +10,7 @@ use quipu_core::model::{FileStat, Note, NoteKey};
 use quipu_core::ports::NoteChange;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use crate::index_database::{self, IndexError};
+use crate::index_database::{self, IndexFileError};
 use crate::row::{self, RowError};
 use crate::sqlite;
 use crate::vectors::{self, ListedPassage};
@@ -67,22 +67,22 @@ pub(crate) struct LoadedRows {
 
 impl Catalog {
     /// Opens the file, or creates it.
-    pub(crate) fn open(folder: &Arc<OwnFolder>) -> Result<Self, IndexError> {
+    pub(crate) fn open(folder: &Arc<OwnFolder>) -> Result<Self, IndexFileError> {
         // The folder has one owner, so no other connection reads the write-ahead log.
         Self::prepare(index_database::open(folder, FILE, true)?, Some(folder.clone()))
     }
 
     /// An empty catalog without a file.
-    pub(crate) fn in_memory() -> Result<Self, IndexError> {
+    pub(crate) fn in_memory() -> Result<Self, IndexFileError> {
         Self::prepare(Connection::open_in_memory()?, None)
     }
 
     /// Deletes the file and those beside it. It must not be open.
-    pub(crate) fn remove_file(folder: &OwnFolder) -> Result<(), IndexError> {
+    pub(crate) fn remove_file(folder: &OwnFolder) -> Result<(), IndexFileError> {
         Ok(index_database::remove(folder, FILE)?)
     }
 
-    fn prepare(mut db: Connection, folder: Option<Arc<OwnFolder>>) -> Result<Self, IndexError> {
+    fn prepare(mut db: Connection, folder: Option<Arc<OwnFolder>>) -> Result<Self, IndexFileError> {
         index_database::prepare(&mut db, SCHEMA, FORMAT)?;
         let (epoch, seq) = db.query_row("SELECT epoch, seq FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Self { db, folder, epoch, seq })
@@ -99,7 +99,7 @@ impl Catalog {
     }
 
     /// Replaces a damaged file by a new one.
-    pub(crate) fn recreate(&mut self) -> Result<(), IndexError> {
+    pub(crate) fn recreate(&mut self) -> Result<(), IndexFileError> {
         let folder = self.folder.take();
         // Closes the damaged file before it is deleted.
         *self = Self::in_memory()?;
@@ -111,7 +111,7 @@ impl Catalog {
     }
 
     /// Empties the catalog unless its notes were indexed under this fingerprint.
-    pub(crate) fn keep_only(&mut self, fingerprint: &str) -> Result<(), IndexError> {
+    pub(crate) fn keep_only(&mut self, fingerprint: &str) -> Result<(), IndexFileError> {
         let known: String = self.db.query_row("SELECT fingerprint FROM meta", [], |row| row.get(0))?;
         if known == fingerprint {
             return Ok(());
@@ -132,7 +132,7 @@ impl Catalog {
     /// nothing. Returns the keys that the text index must delete.
     ///
     /// Afterwards the text index may claim to be at [`Catalog::seq`], since the catalog knows what it is missing.
-    pub(crate) fn mark_missing_texts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, IndexError> {
+    pub(crate) fn mark_missing_texts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, IndexFileError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outdated = match text_seq {
             Some(seq) => keys_after(&tx, seq)?,
@@ -156,10 +156,10 @@ impl Catalog {
     }
 
     /// Every note. Missing texts must have been marked.
-    pub(crate) fn load(&self) -> Result<LoadedRows, IndexError> {
+    pub(crate) fn load(&self) -> Result<LoadedRows, IndexFileError> {
         let mut owed = Vec::new();
         let decoded = Mutex::new(Ok(Vec::new()));
-        rayon::in_place_scope(|scope| -> Result<(), IndexError> {
+        rayon::in_place_scope(|scope| -> Result<(), IndexFileError> {
             let mut statement = self.db.prepare("SELECT key, seq, modified_ns, size, hash, row FROM note")?;
             let mut rows = statement.query([])?;
             let mut batch = RawRows::default();
@@ -185,13 +185,16 @@ impl Catalog {
     }
 
     /// Calls `take` with the passages of every note and the modification time of its file.
-    pub(crate) fn passages(&self, mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>)) -> Result<(), IndexError> {
+    pub(crate) fn passages(
+        &self,
+        mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>),
+    ) -> Result<(), IndexFileError> {
         let mut statement = self.db.prepare("SELECT key, modified_ns, passages FROM note")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let key = NoteKey(row.get(0)?);
             let bytes = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-            take(key, row.get(1)?, vectors::decode(bytes).ok_or(IndexError::Passages(key.0))?);
+            take(key, row.get(1)?, vectors::decode(bytes).ok_or(IndexFileError::Passages(key.0))?);
         }
         Ok(())
     }
@@ -204,7 +207,7 @@ impl Catalog {
         changes: &[NoteChange<'_>],
         passages: &[Vec<ListedPassage>],
         text_seq: u64,
-    ) -> Result<Vec<bool>, IndexError> {
+    ) -> Result<Vec<bool>, IndexFileError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let seq = tx.query_row("UPDATE meta SET seq = seq + 1 RETURNING seq", [], |row| row.get(0))?;
         tx.prepare_cached("DELETE FROM removed WHERE seq <= ?1")?.execute([text_seq])?;
@@ -217,37 +220,37 @@ impl Catalog {
     }
 
     /// Stores the resolved links, replacing earlier ones.
-    pub(crate) fn store_links(&self, links: &[u8]) -> Result<(), IndexError> {
+    pub(crate) fn store_links(&self, links: &[u8]) -> Result<(), IndexFileError> {
         self.db.execute("INSERT OR REPLACE INTO links VALUES (1, ?1)", [links])?;
         Ok(())
     }
 
     /// The resolved links that were stored last.
-    pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, IndexError> {
+    pub(crate) fn links(&self) -> Result<Option<Vec<u8>>, IndexFileError> {
         Ok(self.db.query_row("SELECT bytes FROM links", [], |row| row.get(0)).optional()?)
     }
 
     /// The numbers of notes and of sections.
-    pub(crate) fn counts(&self) -> Result<(u64, u64), IndexError> {
+    pub(crate) fn counts(&self) -> Result<(u64, u64), IndexFileError> {
         let sql = "SELECT count(*), coalesce(sum(sections), 0) FROM note";
         Ok(self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
     /// The notes whose texts are missing from the text index.
-    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, IndexError> {
+    pub(crate) fn owed(&self) -> Result<Vec<NoteKey>, IndexFileError> {
         let mut statement = self.db.prepare_cached("SELECT key FROM note WHERE seq = ?1 ORDER BY key")?;
         let keys = statement.query_map([OWED], |row| row.get(0).map(NoteKey))?;
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// Rewrites the file, so that nothing of deleted notes is left in it.
-    pub(crate) fn rewrite(&self) -> Result<(), IndexError> {
+    pub(crate) fn rewrite(&self) -> Result<(), IndexFileError> {
         self.db.execute_batch("DELETE FROM links")?;
         index_database::rewrite(&self.db)
     }
 
     /// Problems that SQLite's check and reading every row show, as sentences.
-    pub(crate) fn check(&self) -> Result<Vec<String>, IndexError> {
+    pub(crate) fn check(&self) -> Result<Vec<String>, IndexFileError> {
         let damages = sqlite::integrity_check(&self.db)?.into_iter();
         let mut findings: Vec<String> = damages.map(|line| format!("The catalog is damaged: {line}.")).collect();
         if findings.is_empty()
@@ -260,7 +263,7 @@ impl Catalog {
 }
 
 /// The keys of notes that were put or removed after the list `seq`.
-fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, IndexError> {
+fn keys_after(tx: &Transaction<'_>, seq: u64) -> Result<Vec<NoteKey>, IndexFileError> {
     let sql = "SELECT key FROM note WHERE seq > ?1 UNION SELECT key FROM removed WHERE seq > ?1";
     let mut statement = tx.prepare(sql)?;
     let keys = statement.query_map([seq], |row| row.get(0).map(NoteKey))?;
@@ -273,7 +276,7 @@ fn apply_one(
     change: &NoteChange<'_>,
     passages: &[ListedPassage],
     seq: u64,
-) -> Result<bool, IndexError> {
+) -> Result<bool, IndexFileError> {
     let was_there = match *change {
         NoteChange::Put { key, note, .. } => {
             let replaced = tx.prepare_cached("DELETE FROM note WHERE key = ?1")?.execute([key.0])? > 0;

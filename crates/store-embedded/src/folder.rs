@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use crate::catalog::Catalog;
-use crate::index_database::IndexError;
+use crate::index_database::IndexFileError;
 use crate::text::{SectionIndex, TextError};
 use quipu_own_folder::OwnFolder;
 
@@ -126,7 +126,7 @@ fn lock(folder: &OwnFolder) -> Result<File, StoreOpenError> {
     }
 }
 
-fn open_catalog(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<Catalog, IndexError> {
+fn open_catalog(folder: &Arc<OwnFolder>, notices: &mut Vec<String>) -> Result<Catalog, IndexFileError> {
     match Catalog::open(folder) {
         Err(error) if error.is_damage() => {
             notices.push(format!("Cannot use the catalog of the index: {error}; the index is rebuilt."));

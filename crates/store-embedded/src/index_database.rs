@@ -14,7 +14,7 @@ const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Why a database of the index failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum IndexError {
+pub(crate) enum IndexFileError {
     #[error("its format is {found}, and this version of Quipu needs format {needed}")]
     Format { found: i64, needed: i64 },
     #[error("it {0}")]
@@ -40,7 +40,7 @@ pub(crate) enum IndexError {
     Catalog(Box<Self>),
 }
 
-impl IndexError {
+impl IndexFileError {
     /// Whether a new database helps. It does not help against a full disk or a missing permission.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
@@ -52,7 +52,7 @@ impl IndexError {
 }
 
 /// Rewrites a database without its free space, and empties its write-ahead log.
-pub(crate) fn rewrite(db: &Connection) -> Result<(), IndexError> {
+pub(crate) fn rewrite(db: &Connection) -> Result<(), IndexFileError> {
     db.pragma_update(None, "temp_store", "MEMORY")?;
     db.execute_batch("VACUUM")?;
     Ok(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
@@ -77,11 +77,13 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// Opens or creates a database. Links and rollback journals, which may have come with a cloned vault, are refused.
 /// `has_one_connection` saves the shared memory file that several connections need.
-pub(crate) fn open(folder: &OwnFolder, name: &str, has_one_connection: bool) -> Result<Connection, IndexError> {
+pub(crate) fn open(folder: &OwnFolder, name: &str, has_one_connection: bool) -> Result<Connection, IndexFileError> {
     for suffix in SUFFIXES {
         // SQLite would roll such a journal back, which may name any file.
         if folder.check(&format!("{name}{suffix}"))? && suffix == "-journal" {
-            return Err(IndexError::Foreign("has a rollback journal beside it, which Quipu never writes".to_owned()));
+            return Err(IndexFileError::Foreign(
+                "has a rollback journal beside it, which Quipu never writes".to_owned(),
+            ));
         }
     }
     folder.create_file(name)?;
@@ -98,7 +100,7 @@ pub(crate) fn open(folder: &OwnFolder, name: &str, has_one_connection: bool) -> 
 }
 
 /// Creates the tables of a new database; fails if an existing one has others.
-pub(crate) fn prepare(db: &mut Connection, schema: &str, format: i64) -> Result<(), IndexError> {
+pub(crate) fn prepare(db: &mut Connection, schema: &str, format: i64) -> Result<(), IndexFileError> {
     let version = |db: &Connection| db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
     if version(db)? == 0 {
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -110,10 +112,10 @@ pub(crate) fn prepare(db: &mut Connection, schema: &str, format: i64) -> Result<
     }
     let found = version(db)?;
     if found != format {
-        return Err(IndexError::Format { found, needed: format });
+        return Err(IndexFileError::Format { found, needed: format });
     }
     match sqlite::unknown_object(db, |fresh| fresh.execute_batch(schema))? {
-        Some(odd) => Err(IndexError::Foreign(odd)),
+        Some(odd) => Err(IndexFileError::Foreign(odd)),
         None => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use quipu_core::search::PASSAGES_VERSION;
 
 use crate::catalog::Catalog;
 use crate::folder::{self, StoreOpenError};
-use crate::index_database::IndexError;
+use crate::index_database::IndexFileError;
 use crate::sqlite;
 use crate::text::{IndexPosition, SectionIndex, TextChange, TextError};
 use crate::vectors::{Vectors, passages_of};
@@ -197,7 +197,7 @@ impl EmbeddedStore {
     }
 
     /// Loads the catalog and makes the text index agree with it.
-    fn load_catalog(&self, catalog: &mut Catalog, fingerprint: &str) -> Result<Loaded, IndexError> {
+    fn load_catalog(&self, catalog: &mut Catalog, fingerprint: &str) -> Result<Loaded, IndexFileError> {
         catalog.keep_only(&format!("{fingerprint}, passages {PASSAGES_VERSION}"))?;
         self.vectors.unload();
         // A text index of another epoch has other notes. One that is ahead has changes that the catalog lost in a power cut.
@@ -273,7 +273,7 @@ impl NoteStore for EmbeddedStore {
 #[derive(Debug, thiserror::Error)]
 enum StoreFault {
     #[error(transparent)]
-    Index(#[from] IndexError),
+    Index(#[from] IndexFileError),
     #[error(transparent)]
     Text(#[from] TextError),
     #[error("the text index is damaged: {0}; a running server rebuilds it, and so does `quipu index --rebuild`")]

@@ -138,8 +138,6 @@ fn spoil_positions(folder: &Path) {
 fn text_index_damaged_by_a_power_cut_is_rebuilt() {
     let folder = filled();
     spoil_positions(folder.path());
-    // Without it the store was not closed.
-    std::fs::remove_file(folder.path().join("text/synced.json")).unwrap();
     starts_anew(folder.path(), "is damaged", 300);
 }
 

@@ -143,11 +143,11 @@ impl PostgresDatabase {
 /// Looks up the tokens that clients present. Blocks for a query at most every two seconds for each token.
 pub struct PostgresTokens {
     database: Arc<PostgresDatabase>,
-    known: Mutex<HashMap<[u8; 32], Answer>>,
+    known: Mutex<HashMap<[u8; 32], CachedToken>>,
 }
 
 /// When the table was asked for a hash, and what it had.
-type Answer = (Instant, Option<Arc<TokenRecord>>);
+type CachedToken = (Instant, Option<Arc<TokenRecord>>);
 
 impl PostgresTokens {
     /// The tokens of a database.

@@ -173,12 +173,12 @@ pub(crate) fn allowed(schema: &Value) -> String {
         return format!("one of {}", choices.join(", "));
     }
     let numbers = |noun: &str| match span(schema, "minimum", "maximum") {
-        Some(Span::Between(span)) => format!("{noun} from {span}"),
-        Some(Span::Open(span)) => format!("{noun} of {span}"),
+        Some(TimeSpan::Between(span)) => format!("{noun} from {span}"),
+        Some(TimeSpan::Open(span)) => format!("{noun} of {span}"),
         None => noun.to_owned(),
     };
-    let lengths = |noun: &str, span: Option<Span>, unit: &str| match span {
-        Some(Span::Between(span) | Span::Open(span)) => format!("{noun} of {span} {unit}"),
+    let lengths = |noun: &str, span: Option<TimeSpan>, unit: &str| match span {
+        Some(TimeSpan::Between(span) | TimeSpan::Open(span)) => format!("{noun} of {span} {unit}"),
         None => noun.to_owned(),
     };
     let kinds: Vec<String> = types(schema)
@@ -216,16 +216,16 @@ fn plural(items: &Value) -> &'static str {
 }
 
 /// A range in words.
-enum Span {
+enum TimeSpan {
     Between(String),
     Open(String),
 }
 
-fn span(schema: &Value, minimum: &str, maximum: &str) -> Option<Span> {
+fn span(schema: &Value, minimum: &str, maximum: &str) -> Option<TimeSpan> {
     match (schema.get(minimum), schema.get(maximum)) {
-        (Some(low), Some(high)) => Some(Span::Between(format!("{low} to {high}"))),
-        (Some(low), None) => Some(Span::Open(format!("at least {low}"))),
-        (None, Some(high)) => Some(Span::Open(format!("at most {high}"))),
+        (Some(low), Some(high)) => Some(TimeSpan::Between(format!("{low} to {high}"))),
+        (Some(low), None) => Some(TimeSpan::Open(format!("at least {low}"))),
+        (None, Some(high)) => Some(TimeSpan::Open(format!("at most {high}"))),
         (None, None) => None,
     }
 }

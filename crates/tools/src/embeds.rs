@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 3;
 /// A part of a note's text with its embedded notes in place, together at most `max_chars` characters, and how many bytes of
 /// `content` it covers. Attachments, broken embeds and cycles stay as written.
 pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_chars: usize) -> (String, usize) {
-    let mut resolver = Resolver { call, snapshot: &read.snapshot, open: vec![read.key], room: 0, left: 0 };
+    let mut resolver = EmbedResolver { call, snapshot: &read.snapshot, open: vec![read.key], room: 0, left: 0 };
     let mut resolved = String::with_capacity(content.len());
     let (mut passed, mut room, mut to_add) = (0, max_chars, MAX_ADDED);
     for site in embeds(content) {
@@ -45,7 +45,7 @@ fn embeds(content: &str) -> impl Iterator<Item = LinkSite> {
     link_sites(content).into_iter().filter(|site| site.link.syntax == LinkSyntax::Embed)
 }
 
-struct Resolver<'c> {
+struct EmbedResolver<'c> {
     call: &'c Call<'c>,
     snapshot: &'c Snapshot,
     /// The notes that are being shown, outermost first.
@@ -56,7 +56,7 @@ struct Resolver<'c> {
     left: usize,
 }
 
-impl Resolver<'_> {
+impl EmbedResolver<'_> {
     fn resolve(&mut self, content: &str) -> String {
         let mut resolved = String::with_capacity(content.len());
         let mut passed = 0;

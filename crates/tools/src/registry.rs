@@ -428,7 +428,10 @@ mod tests {
             let key = RequestKey::new(harness.knowledge.now_ns() + minutes * minute, 1);
             let note = json!({"id": format!("{}.md", minutes + 10), "content": "x"});
             let reply = format!("{:?}", harness.registry.call(create, note, &harness.session, Some(key)).reply);
-            assert!(reply.starts_with("Failure") != refused.is_empty() && reply.contains(refused), "{minutes}: {reply}");
+            assert!(
+                reply.starts_with("Failure") != refused.is_empty() && reply.contains(refused),
+                "{minutes}: {reply}"
+            );
         }
     }
 

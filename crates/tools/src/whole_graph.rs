@@ -168,12 +168,12 @@ fn those<T: Clone>(all: &[T], kept: impl Fn(usize) -> bool) -> Vec<T> {
 
 /// Names with the numbers they got.
 #[derive(Default)]
-struct Names {
+struct GraphNames {
     list: Vec<String>,
     places: FxHashMap<String, u32>,
 }
 
-impl Names {
+impl GraphNames {
     fn number(&mut self, name: &str) -> u32 {
         if let Some(place) = self.places.get(name) {
             return *place;
@@ -190,7 +190,7 @@ impl Registry {
     pub fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
         let snapshot = self.knowledge.snapshot();
         let mut graph = WholeGraph::default();
-        let mut link_types = Names::default();
+        let mut link_types = GraphNames::default();
         add_notes(&snapshot, &mut graph, &mut link_types);
         graph.freshness = freshness(&self.knowledge, &snapshot);
         if let Ok(memory) = &self.memory {
@@ -208,8 +208,8 @@ impl Registry {
     }
 }
 
-fn add_notes(snapshot: &Snapshot, graph: &mut WholeGraph, link_types: &mut Names) {
-    let (mut folders, mut types, mut tags) = (Names::default(), Names::default(), Names::default());
+fn add_notes(snapshot: &Snapshot, graph: &mut WholeGraph, link_types: &mut GraphNames) {
+    let (mut folders, mut types, mut tags) = (GraphNames::default(), GraphNames::default(), GraphNames::default());
     let ranks: FxHashMap<NoteKey, f64> = snapshot.hubs(HubMetric::PageRank, usize::MAX).into_iter().collect();
     for key in snapshot.files() {
         let note: &Note = snapshot.note(key);
@@ -260,7 +260,7 @@ fn name_of(link_type: LinkType) -> &'static str {
 fn add_entities(
     memory: &Memory,
     graph: &mut WholeGraph,
-    link_types: &mut Names,
+    link_types: &mut GraphNames,
 ) -> Result<FxHashMap<EntityId, u32>, ToolError> {
     let store = memory.store();
     let mut places = FxHashMap::default();

@@ -35,18 +35,18 @@ pub(crate) struct JournalEntry {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum FileOp {
     #[serde(rename = "Put")]
-    Create { new: Version },
+    Create { new: FileVersion },
     /// The two versions differ.
     #[serde(rename = "Swap")]
     Replace {
-        old: Version,
-        new: Version,
+        old: FileVersion,
+        new: FileVersion,
         #[serde(rename = "kept")]
         trashed: String,
     },
     #[serde(rename = "Take")]
     Delete {
-        old: Version,
+        old: FileVersion,
         #[serde(rename = "kept")]
         trashed: String,
     },
@@ -57,14 +57,14 @@ pub(crate) enum FileOp {
 
 /// A content hash that can be written to the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Version([u8; 32]);
+pub(crate) struct FileVersion([u8; 32]);
 
-impl Version {
+impl FileVersion {
     /// Not a regular file; equal to no version of a note.
     const NOT_A_FILE: Self = Self([0; 32]);
 }
 
-impl From<ContentHash> for Version {
+impl From<ContentHash> for FileVersion {
     fn from(hash: ContentHash) -> Self {
         Self(hash.0)
     }
@@ -89,7 +89,7 @@ impl From<io::Error> for Conflict {
 
 impl FileOp {
     /// The old version and its path in the trash.
-    pub(crate) fn displaced(&self) -> Option<(Version, &str)> {
+    pub(crate) fn displaced(&self) -> Option<(FileVersion, &str)> {
         match self {
             Self::Create { .. } | Self::Rename { .. } => None,
             Self::Replace { old, trashed, .. } | Self::Delete { old, trashed } => Some((*old, trashed)),
@@ -188,7 +188,7 @@ impl JournalEntry {
         to.sync()
     }
 
-    fn expect_displaced(&self, dir: &Dir, old: Version) -> Result<(), Conflict> {
+    fn expect_displaced(&self, dir: &Dir, old: FileVersion) -> Result<(), Conflict> {
         failpoint::hit("compare")?;
         if version_of(dir, &self.temporary)? == Some(old) { Ok(()) } else { Err(Conflict::Changed) }
     }
@@ -196,7 +196,7 @@ impl JournalEntry {
     /// For file systems that cannot exchange two names. An edit in place is found through the trash's link to the same file.
     /// A file that another program renames into place between the check and the rename is lost; every editor has this window
     /// of microseconds on such file systems.
-    fn replace_without_exchange(&self, root: &Dir, dir: &Dir, old: Version, trashed: &str) -> Result<(), Conflict> {
+    fn replace_without_exchange(&self, root: &Dir, dir: &Dir, old: FileVersion, trashed: &str) -> Result<(), Conflict> {
         if version_of(dir, &self.name)? != Some(old) {
             return Err(Conflict::Changed);
         }
@@ -295,7 +295,7 @@ impl JournalEntry {
         Ok(current.is_some_and(|current| aside.is_none_or(|aside| aside.inode == current.inode)))
     }
 
-    fn undo_create(&self, root: &Dir, dir: &Dir, new: Version) -> io::Result<()> {
+    fn undo_create(&self, root: &Dir, dir: &Dir, new: FileVersion) -> io::Result<()> {
         let aside = dir.metadata(&self.temporary)?;
         if self.is_created(dir)? && version_of(dir, &self.name)? == Some(new) {
             self.trash_visible(root, dir, &self.name)?;
@@ -312,7 +312,13 @@ impl JournalEntry {
         dir.remove_file(&self.temporary)
     }
 
-    fn undo_replace(&self, root: &Dir, dir: &Dir, (old, new): (Version, Version), trashed: &str) -> io::Result<()> {
+    fn undo_replace(
+        &self,
+        root: &Dir,
+        dir: &Dir,
+        (old, new): (FileVersion, FileVersion),
+        trashed: &str,
+    ) -> io::Result<()> {
         let (aside, current) = (version_of(dir, &self.temporary)?, version_of(dir, &self.name)?);
         match (aside, current) {
             // Never exchanged, or exchanged back after the new version went to the trash.
@@ -335,7 +341,7 @@ impl JournalEntry {
 
     /// Restores the version that a replace displaced. The new version goes to the trash before it loses its name: after an
     /// interruption in between, recovery could not tell that it was ever visible.
-    fn exchange_back(&self, root: &Dir, dir: &Dir, (old, new): (Version, Version)) -> io::Result<()> {
+    fn exchange_back(&self, root: &Dir, dir: &Dir, (old, new): (FileVersion, FileVersion)) -> io::Result<()> {
         let in_trash = dir.metadata(&self.name)?;
         self.trash_visible(root, dir, &self.name)?;
         failpoint::hit("exchange back")?;
@@ -354,7 +360,7 @@ impl JournalEntry {
         dir.remove_file(&self.temporary)
     }
 
-    fn undo_delete(&self, root: &Dir, dir: &Dir, old: Version, trashed: &str) -> io::Result<()> {
+    fn undo_delete(&self, root: &Dir, dir: &Dir, old: FileVersion, trashed: &str) -> io::Result<()> {
         let is_aside = dir.metadata(&self.temporary)?.is_some();
         let is_free = dir.metadata(&self.name)?.is_none();
         match (is_aside, is_free) {
@@ -369,7 +375,7 @@ impl JournalEntry {
     }
 
     /// Moves a displaced version to the trash when a newer edit has its name.
-    fn trash_aside(&self, root: &Dir, dir: &Dir, old: Version) -> io::Result<()> {
+    fn trash_aside(&self, root: &Dir, dir: &Dir, old: FileVersion) -> io::Result<()> {
         if version_of(dir, &self.temporary)? != Some(old) {
             self.trash_visible(root, dir, &self.temporary)?;
         }
@@ -390,7 +396,7 @@ impl JournalEntry {
     }
 }
 
-fn expect_version(dir: &Dir, name: &str, expected: Version) -> Result<(), Conflict> {
+fn expect_version(dir: &Dir, name: &str, expected: FileVersion) -> Result<(), Conflict> {
     match version_of(dir, name)? {
         Some(version) if version == expected => Ok(()),
         Some(_) => Err(Conflict::Changed),
@@ -399,17 +405,17 @@ fn expect_version(dir: &Dir, name: &str, expected: Version) -> Result<(), Confli
 }
 
 /// The version of a file of any size; `None` if it does not exist.
-pub(crate) fn version_of(dir: &Dir, name: &str) -> io::Result<Option<Version>> {
+pub(crate) fn version_of(dir: &Dir, name: &str) -> io::Result<Option<FileVersion>> {
     for _ in 0..100 {
         let Some(before) = dir.metadata(name)? else { return Ok(None) };
         if before.kind != FileKind::File {
-            return Ok(Some(Version::NOT_A_FILE));
+            return Ok(Some(FileVersion::NOT_A_FILE));
         }
         let Some(file) = if_exists(dir.open_file(name))? else { continue };
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(file)?;
         if dir.metadata(name)?.is_some_and(|after| after.inode == before.inode && after.stat == before.stat) {
-            return Ok(Some(Version(*hasher.finalize().as_bytes())));
+            return Ok(Some(FileVersion(*hasher.finalize().as_bytes())));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -11,7 +11,7 @@ use quipu_core::model::VaultPath;
 
 use crate::dir::{Dir, FileKind, Metadata, is_no_folder};
 use crate::folder_vault::FolderVault;
-use crate::rules::{Patterns, Reason, Unread};
+use crate::rules::{ExclusionReason, Patterns, Unread};
 
 /// An open folder that the rules include.
 #[derive(Debug)]
@@ -37,13 +37,13 @@ pub(crate) struct UnopenedFolder {
 }
 
 /// What a path leads to.
-pub(crate) enum Resolved {
+pub(crate) enum ResolvedPath {
     Note(FileLocation),
     Folder(Arc<Folder>),
     /// Nothing exists there, and a note may be created.
     Absent(FileLocation),
     /// The rules exclude the path.
-    Excluded(Reason),
+    Excluded(ExclusionReason),
 }
 
 /// The real location of a file.
@@ -65,13 +65,13 @@ pub(crate) struct LinkTarget {
     pub(crate) metadata: Metadata,
 }
 
-pub(crate) const LEADS_OUT: Reason = "a symbolic link leads out of the vault";
-pub(crate) const LEADS_TO_RESERVED: Reason = "a symbolic link leads into a .git or .quipu folder";
-pub(crate) const TARGET_MISSING: Reason = "the target of a symbolic link does not exist";
-pub(crate) const LINK_CYCLE: Reason = "a symbolic link leads to a folder that contains it";
-pub(crate) const SECOND_LINK: Reason = "only one symbolic link to a folder is followed in a path";
-pub(crate) const NOT_REGULAR: Reason = "it is not a regular file";
-pub(crate) const BELOW_A_FILE: Reason = "a part of its path is a file";
+pub(crate) const LEADS_OUT: ExclusionReason = "a symbolic link leads out of the vault";
+pub(crate) const LEADS_TO_RESERVED: ExclusionReason = "a symbolic link leads into a .git or .quipu folder";
+pub(crate) const TARGET_MISSING: ExclusionReason = "the target of a symbolic link does not exist";
+pub(crate) const LINK_CYCLE: ExclusionReason = "a symbolic link leads to a folder that contains it";
+pub(crate) const SECOND_LINK: ExclusionReason = "only one symbolic link to a folder is followed in a path";
+pub(crate) const NOT_REGULAR: ExclusionReason = "it is not a regular file";
+pub(crate) const BELOW_A_FILE: ExclusionReason = "a part of its path is a file";
 
 /// The number of links in a path after which the kernel reports a cycle.
 const MAX_LINKS: usize = 40;
@@ -100,7 +100,7 @@ impl Folder {
     }
 
     /// The target of a symbolic link in this folder; the inner `Err` is the reason why it is not followed.
-    pub(crate) fn follow(&self, vault: &FolderVault, name: &OsStr) -> io::Result<Result<LinkTarget, Reason>> {
+    pub(crate) fn follow(&self, vault: &FolderVault, name: &OsStr) -> io::Result<Result<LinkTarget, ExclusionReason>> {
         let link = vault.root().join(&self.real).join(name);
         let real = match std::fs::canonicalize(&link) {
             Ok(real) => real,
@@ -182,7 +182,7 @@ impl UnopenedFolder {
 }
 
 /// Resolves a path from the root. The rules apply to every part, as in a walk.
-pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<Resolved> {
+pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<ResolvedPath> {
     let rules = &vault.rules;
     let mut folder = Arc::new(Folder::root(vault)?);
     let parts: Vec<&str> = path.as_str().split('/').collect();
@@ -196,7 +196,7 @@ pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<Resol
         let target = if metadata.kind == FileKind::Link && !part.starts_with('.') {
             match folder.follow(vault, OsStr::new(part))? {
                 Ok(target) => Some(target),
-                Err(reason) => return Ok(Resolved::Excluded(reason)),
+                Err(reason) => return Ok(ResolvedPath::Excluded(reason)),
             }
         } else {
             None
@@ -204,7 +204,7 @@ pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<Resol
         let kind = target.as_ref().map_or(metadata.kind, |target| target.metadata.kind);
         let is_folder = kind == FileKind::Folder || !is_last;
         if let Err(reason) = rules.check(&folder.patterns, &part_path, is_folder) {
-            return Ok(Resolved::Excluded(reason));
+            return Ok(ResolvedPath::Excluded(reason));
         }
         match kind {
             FileKind::Folder => {
@@ -217,22 +217,22 @@ pub(crate) fn resolve(vault: &FolderVault, path: &VaultPath) -> io::Result<Resol
             FileKind::File if is_last => {
                 let real = target.as_ref().map_or_else(|| join(&folder.real, part), |target| target.real.clone());
                 let (real_folder, name) = split(&real);
-                return Ok(Resolved::Note(FileLocation {
+                return Ok(ResolvedPath::Note(FileLocation {
                     folder: real_folder.to_owned(),
                     name: name.to_owned(),
                     missing_folders: Vec::new(),
                     is_link: target.is_some(),
                 }));
             }
-            FileKind::File => return Ok(Resolved::Excluded(BELOW_A_FILE)),
-            FileKind::Link | FileKind::Other => return Ok(Resolved::Excluded(NOT_REGULAR)),
+            FileKind::File => return Ok(ResolvedPath::Excluded(BELOW_A_FILE)),
+            FileKind::Link | FileKind::Other => return Ok(ResolvedPath::Excluded(NOT_REGULAR)),
         }
     }
-    Ok(Resolved::Folder(folder))
+    Ok(ResolvedPath::Folder(folder))
 }
 
 /// Applies the rules to the rest of a path, which does not exist.
-fn resolve_absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Result<Resolved> {
+fn resolve_absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Result<ResolvedPath> {
     let (name, folders) = rest.split_last().expect("a path has a last part");
     let (mut path, mut real) = (folder.path.clone(), folder.real.clone());
     let mut missing_folders = Vec::new();
@@ -240,14 +240,14 @@ fn resolve_absent(vault: &FolderVault, folder: &Folder, rest: &[&str]) -> io::Re
         path = join(&path, part);
         real = join(&real, part);
         if let Err(reason) = vault.rules.check(&folder.patterns, &path, true) {
-            return Ok(Resolved::Excluded(reason));
+            return Ok(ResolvedPath::Excluded(reason));
         }
         missing_folders.push(real.clone());
     }
     if let Err(reason) = vault.rules.check(&folder.patterns, &join(&path, name), false) {
-        return Ok(Resolved::Excluded(reason));
+        return Ok(ResolvedPath::Excluded(reason));
     }
-    Ok(Resolved::Absent(FileLocation { folder: real, name: (*name).to_owned(), missing_folders, is_link: false }))
+    Ok(ResolvedPath::Absent(FileLocation { folder: real, name: (*name).to_owned(), missing_folders, is_link: false }))
 }
 
 /// The path from the root; `None` outside the vault and for the root itself.
@@ -267,6 +267,6 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
 }
 
 /// Whether a path is excluded for the file at it, not for its name: it may have been a note before.
-pub(crate) fn is_about_file(reason: Reason) -> bool {
+pub(crate) fn is_about_file(reason: ExclusionReason) -> bool {
     [LEADS_OUT, LEADS_TO_RESERVED, TARGET_MISSING, LINK_CYCLE, SECOND_LINK, NOT_REGULAR, BELOW_A_FILE].contains(&reason)
 }

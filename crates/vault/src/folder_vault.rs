@@ -16,7 +16,7 @@ use quipu_core::ports::{
 };
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
-use crate::folder::{Resolved, resolve, split};
+use crate::folder::{ResolvedPath, resolve, split};
 use crate::history::{self, History};
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::rules::Rules;
@@ -198,7 +198,7 @@ impl VaultFiles for FolderVault {
 
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
         match resolve(self, path) {
-            Ok(Resolved::Note(location) | Resolved::Absent(location)) => Ok(location.path(path)),
+            Ok(ResolvedPath::Note(location) | ResolvedPath::Absent(location)) => Ok(location.path(path)),
             Ok(_) => Ok(path.clone()),
             Err(source) => Err(VaultError::Read { path: path.to_string(), source }),
         }

@@ -7,7 +7,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::{Image, VaultError};
 
 use crate::dir::{FileKind, is_no_folder};
-use crate::folder::{Folder, Resolved, resolve, split};
+use crate::folder::{Folder, ResolvedPath, resolve, split};
 use crate::folder_vault::FolderVault;
 use crate::read::read_in;
 use crate::walk::walk_folders;
@@ -82,7 +82,7 @@ fn read(vault: &FolderVault, path: &str) -> io::Result<Option<Vec<u8>>> {
     let (parent, name) = split(path);
     let folder = match VaultPath::parse(parent) {
         Ok(parent) => match resolve(vault, &parent) {
-            Ok(Resolved::Folder(folder)) => folder,
+            Ok(ResolvedPath::Folder(folder)) => folder,
             Ok(_) => return Ok(None),
             Err(error) if is_no_folder(&error) => return Ok(None),
             Err(error) => return Err(error),

@@ -45,7 +45,7 @@ const STATE_OFFSET: u64 = r#"{"state":""#.len() as u64;
 
 /// How far a write got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum State {
+pub(crate) enum JournalState {
     #[serde(rename = "open")]
     Open,
     /// Every operation took place. Nothing is undone any more.
@@ -59,7 +59,7 @@ pub(crate) enum State {
     Used,
 }
 
-impl State {
+impl JournalState {
     fn name(self) -> &'static [u8; 4] {
         match self {
             Self::Open => b"open",
@@ -75,7 +75,7 @@ impl State {
 pub(crate) struct Journal {
     /// The state when the file was read or created. The name of the file says it in formats before [`FORMAT`].
     #[serde(default)]
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<JournalState>,
     format: u32,
     /// The journal's own file, once it exists.
     #[serde(skip)]
@@ -164,7 +164,7 @@ fn machine() -> Option<String> {
 /// Why a failed write could not be undone.
 #[derive(Debug, thiserror::Error)]
 #[error("undoing the write failed too ({source}); {consequence}")]
-pub(crate) struct UndoError {
+pub(crate) struct FailedUndo {
     source: io::Error,
     consequence: &'static str,
 }
@@ -177,7 +177,7 @@ impl Journal {
         request: Option<JournaledRequest>,
         history: HistoryLine,
     ) -> io::Result<Self> {
-        let (state, origin, file) = (Some(State::Open), Origin::here(lock)?, OnceCell::new());
+        let (state, origin, file) = (Some(JournalState::Open), Origin::here(lock)?, OnceCell::new());
         let has_rename = entries.iter().any(|entry| matches!(entry.op, FileOp::Rename { .. }));
         let format = if has_rename { FORMAT } else { FORMAT_WITHOUT_RENAMES };
         let history = Some(Box::new(history));
@@ -217,7 +217,7 @@ impl Journal {
     pub(crate) fn commit(&self, lock: &WriteLock<'_>) -> io::Result<()> {
         let own = &lock.own;
         failpoint::hit("commit")?;
-        self.set_state(State::Done)?;
+        self.set_state(JournalState::Done)?;
         if self.has_several_files() {
             // If this fails, the write failed, and the mark of failed writes replaces this one.
             failpoint::hit("sync the commit")?;
@@ -232,7 +232,7 @@ impl Journal {
     }
 
     /// Undoes the write at any stage. If that fails, the next writer undoes it.
-    pub(crate) fn undo(&self, vault: &FolderVault, lock: &WriteLock<'_>) -> Result<(), UndoError> {
+    pub(crate) fn undo(&self, vault: &FolderVault, lock: &WriteLock<'_>) -> Result<(), FailedUndo> {
         let own = &lock.own;
         let marked = self.mark_failed();
         let consequence = match marked {
@@ -240,10 +240,10 @@ impl Journal {
             Err(_) => "the next write undoes or completes it; then read the notes again",
         };
         if let Err(source) = marked
-            && !self.has_stored_state(State::Open)
+            && !self.has_stored_state(JournalState::Open)
         {
             // Recovery completes a write that is marked as done, so it must not be undone in part.
-            return Err(UndoError { source, consequence });
+            return Err(FailedUndo { source, consequence });
         }
         // Done even without the mark: recovery undoes the rest of an incomplete write.
         let remove_journal = || {
@@ -253,24 +253,24 @@ impl Journal {
             own.sync()
         };
         let undone = self.undo_entries(vault, lock).and_then(|()| remove_journal());
-        undone.map_err(|source| UndoError { source, consequence })
+        undone.map_err(|source| FailedUndo { source, consequence })
     }
 
     /// Marks the journal, if it exists, as that of a failed write. After this, no crash makes the write count as done.
     fn mark_failed(&self) -> io::Result<()> {
         failpoint::hit("mark")?;
-        self.set_state(State::Failed)?;
+        self.set_state(JournalState::Failed)?;
         // The journal of a single operation is not synced yet, and an incomplete one would undo nothing.
         self.sync()
     }
 
     /// Marks a journal after its undo, so that it is not applied again if another account puts it back.
     pub(crate) fn mark_used(&self) -> io::Result<()> {
-        self.set_state(State::Used)?;
+        self.set_state(JournalState::Used)?;
         self.sync()
     }
 
-    fn set_state(&self, state: State) -> io::Result<()> {
+    fn set_state(&self, state: JournalState) -> io::Result<()> {
         // Only the name of a state is overwritten.
         match self.file.get() {
             Some(file) if self.state.is_some() => file.write_all_at(state.name(), STATE_OFFSET),
@@ -278,8 +278,8 @@ impl Journal {
         }
     }
 
-    fn has_stored_state(&self, state: State) -> bool {
-        let mut name = *State::Open.name();
+    fn has_stored_state(&self, state: JournalState) -> bool {
+        let mut name = *JournalState::Open.name();
         let read = self.file.get().map_or(Ok(()), |file| file.read_exact_at(&mut name, STATE_OFFSET));
         read.is_ok() && name == *state.name()
     }
@@ -315,11 +315,11 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use super::{STATE_OFFSET, State};
+    use super::{JournalState, STATE_OFFSET};
 
     #[test]
     fn name_of_a_state_is_what_is_written_over_it() {
-        for state in [State::Open, State::Done, State::Failed, State::Used] {
+        for state in [JournalState::Open, JournalState::Done, JournalState::Failed, JournalState::Used] {
             let json = serde_json::json!({ "state": state }).to_string();
             assert_eq!(&json.as_bytes()[STATE_OFFSET as usize..][..4], state.name());
         }

@@ -9,7 +9,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::OtherFiles;
 
 use crate::dir::FileKind;
-use crate::folder::{Folder, Resolved, resolve};
+use crate::folder::{Folder, ResolvedPath, resolve};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
 use crate::temporary;
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 64;
 /// The files below a folder.
 pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> io::Result<OtherFiles> {
     let mut found = OtherFiles::default();
-    if let Resolved::Folder(folder) = resolve(vault, path)? {
+    if let ResolvedPath::Folder(folder) = resolve(vault, path)? {
         visit(vault, &folder, MAX_DEPTH, &mut found)?;
     }
     found.files.sort_unstable();

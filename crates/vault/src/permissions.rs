@@ -28,9 +28,9 @@ pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
         }
     }
     let mut access = match attributes::acl(from)? {
-        Some(bytes) => Access::parse(&bytes)
+        Some(bytes) => AccessList::parse(&bytes)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot parse the ACL of the file"))?,
-        None => Access::of_mode(source.mode),
+        None => AccessList::of_mode(source.mode),
     };
     if Metadata::of(to)?.owner.1 != group {
         access.drop_group();
@@ -47,7 +47,7 @@ pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
 
 /// The entries of a POSIX ACL, or of a mode as an ACL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Access(Vec<AclEntry>);
+struct AccessList(Vec<AclEntry>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AclEntry {
@@ -69,7 +69,7 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 const NO_ID: u32 = u32::MAX;
 
-impl Access {
+impl AccessList {
     fn of_mode(mode: u32) -> Self {
         let entry = |tag, shift: u32| AclEntry { tag, bits: ((mode >> shift) & 0o7) as u16, id: NO_ID };
         Self(vec![entry(OWNER, 6), entry(GROUP, 3), entry(OTHER, 0)])
@@ -250,10 +250,10 @@ mod tests {
     use crate::failpoint::fault::with_hook;
     use crate::{FolderVault, VaultOptions};
 
-    use super::{Access, AclEntry, GROUP, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
+    use super::{AccessList, AclEntry, GROUP, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
 
-    fn acl(group: u16, other: u16, mask: u16, named: &[(u16, u16)]) -> Access {
-        let mut access = Access::of_mode(0o600);
+    fn acl(group: u16, other: u16, mask: u16, named: &[(u16, u16)]) -> AccessList {
+        let mut access = AccessList::of_mode(0o600);
         access.set(GROUP, group);
         access.set(OTHER, other);
         access.0.extend(named.iter().map(|(tag, bits)| AclEntry { tag: *tag, bits: *bits, id: 1 }));
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn dropping_the_group_gives_no_account_new_access() {
         for (before, after) in [(0o660, 0o600), (0o664, 0o644), (0o604, 0o600), (0o640, 0o600), (0o666, 0o666)] {
-            let mut access = Access::of_mode(before);
+            let mut access = AccessList::of_mode(before);
             access.drop_group();
             assert_eq!(access.mode(), after, "{before:o}");
         }
@@ -287,7 +287,7 @@ mod tests {
             let mut reduced = access.clone();
             reduced.drop_named();
             assert_eq!(format!("{:o}", reduced.mode()), format!("{after:o}"), "{access:?}");
-            assert_eq!(Access::parse(&access.to_bytes()), Some(access));
+            assert_eq!(AccessList::parse(&access.to_bytes()), Some(access));
         }
     }
 

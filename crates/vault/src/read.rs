@@ -8,7 +8,7 @@ use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{FileContent, VaultError};
 
 use crate::dir::{Dir, Metadata, if_exists, is_no_folder};
-use crate::folder::{Resolved, resolve};
+use crate::folder::{ResolvedPath, resolve};
 use crate::folder_vault::FolderVault;
 
 /// The maximal size of a note.
@@ -24,7 +24,7 @@ pub(crate) fn read(vault: &FolderVault, path: &VaultPath) -> Result<Option<FileC
 fn read_note(vault: &FolderVault, path: &VaultPath) -> io::Result<Option<FileContent>> {
     for attempt in 0..ATTEMPTS {
         let location = match resolve(vault, path) {
-            Ok(Resolved::Note(location)) => location,
+            Ok(ResolvedPath::Note(location)) => location,
             Ok(_) => return Ok(None),
             // A folder of the path was removed or replaced by a link meanwhile.
             Err(error) if is_no_folder(&error) && attempt + 1 < ATTEMPTS && vault.open_root().is_ok() => continue,

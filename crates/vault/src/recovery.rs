@@ -15,10 +15,10 @@ use quipu_core::ports::{Clock, SystemClock};
 use serde::Deserialize;
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
-use crate::file_op::{FileOp, JournalEntry, Version, remove_created_folders, version_of};
+use crate::file_op::{FileOp, FileVersion, JournalEntry, remove_created_folders, version_of};
 use crate::folder::join;
 use crate::folder_vault::FolderVault;
-use crate::journal::{DONE_NAME, FORMAT, Journal, NAME, Origin, State, UNDO_NAME, UNSYNCED_NAME};
+use crate::journal::{DONE_NAME, FORMAT, Journal, JournalState, NAME, Origin, UNDO_NAME, UNSYNCED_NAME};
 use crate::own_folder::OWN_FOLDER;
 use crate::trash;
 use crate::write_lock::WriteLock;
@@ -63,17 +63,17 @@ pub(crate) fn recover(vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<(
 }
 
 /// Completes or undoes the write of a journal.
-fn apply(state: State, journal: &Journal, vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<()> {
+fn apply(state: JournalState, journal: &Journal, vault: &FolderVault, lock: &WriteLock<'_>) -> io::Result<()> {
     let WriteLock { root, own, .. } = lock;
     let record = || journal.record_history(vault, own).and_then(|()| journal.record_request(own));
     match (state, journal.entries.as_slice()) {
-        (State::Used, _) => Ok(()),
-        (State::Failed, _) => journal.undo_entries(vault, lock),
-        (State::Done, entries) => {
+        (JournalState::Used, _) => Ok(()),
+        (JournalState::Failed, _) => journal.undo_entries(vault, lock),
+        (JournalState::Done, entries) => {
             entries.iter().try_for_each(|entry| entry.remove_displaced(root))?;
             record()
         }
-        (State::Open, [only]) => {
+        (JournalState::Open, [only]) => {
             if only.took_place(root)? {
                 record()?;
             } else if matches!(only.op, FileOp::Rename { .. }) && only.is_renamed(root)? {
@@ -84,27 +84,31 @@ fn apply(state: State, journal: &Journal, vault: &FolderVault, lock: &WriteLock<
             only.complete(root)?;
             remove_created_folders(root, &journal.created_folders)
         }
-        (State::Open, entries) if is_complete(entries, root)? => {
+        (JournalState::Open, entries) if is_complete(entries, root)? => {
             record()?;
             entries.iter().try_for_each(|entry| {
                 entry.remove_displaced(root)?;
                 root.open_below(&entry.folder)?.sync()
             })
         }
-        (State::Open, _) => journal.undo_entries(vault, lock),
+        (JournalState::Open, _) => journal.undo_entries(vault, lock),
     }
 }
 
 /// The content of a journal file.
 enum JournalFile {
-    Valid(State, Journal),
+    Valid(JournalState, Journal),
     /// Missing, or the incomplete journal of a single operation. Other journals are synced before they get their name.
     Incomplete,
     /// Not written by this user's Quipu in this vault, or an old version that its undo needs is missing or was changed.
     Foreign,
 }
 
-fn read_or_set_aside(vault: &FolderVault, lock: &WriteLock<'_>, name: &str) -> io::Result<Option<(State, Journal)>> {
+fn read_or_set_aside(
+    vault: &FolderVault,
+    lock: &WriteLock<'_>,
+    name: &str,
+) -> io::Result<Option<(JournalState, Journal)>> {
     match read(lock, name)? {
         JournalFile::Valid(state, journal) => Ok(Some((state, journal))),
         JournalFile::Incomplete => Ok(None),
@@ -170,8 +174,8 @@ fn read(lock: &WriteLock<'_>, name: &str) -> io::Result<JournalFile> {
     let Some(state) = journal.state.or_else(|| state_of_name(own, name)) else { return Ok(JournalFile::Foreign) };
     let is_usable = match state {
         // Nothing of a finished write is undone, so it needs no preparation.
-        State::Done | State::Used => true,
-        State::Open | State::Failed => {
+        JournalState::Done | JournalState::Used => true,
+        JournalState::Open | JournalState::Failed => {
             (origin.has_inodes_of(&here) || prepare_undo_in_copy(&journal.entries, &lock.root)?)
                 && has_old_versions(&journal.entries, &lock.root)?
         }
@@ -180,12 +184,12 @@ fn read(lock: &WriteLock<'_>, name: &str) -> io::Result<JournalFile> {
 }
 
 /// The state of a journal of an earlier format. `None` where other accounts can rename it.
-fn state_of_name(own: &Dir, name: &str) -> Option<State> {
+fn state_of_name(own: &Dir, name: &str) -> Option<JournalState> {
     let is_private = Metadata::of(own).is_ok_and(|own| own.mode & 0o022 == 0);
     is_private.then_some(match name {
-        DONE_NAME => State::Done,
-        UNDO_NAME => State::Failed,
-        _ => State::Open,
+        DONE_NAME => JournalState::Done,
+        UNDO_NAME => JournalState::Failed,
+        _ => JournalState::Open,
     })
 }
 
@@ -257,7 +261,7 @@ fn prepare_undo_in_copy(entries: &[JournalEntry], root: &Dir) -> io::Result<bool
 }
 
 /// The versions under the name before and after an operation.
-fn old_and_new(op: &FileOp) -> (Option<Version>, Option<Version>) {
+fn old_and_new(op: &FileOp) -> (Option<FileVersion>, Option<FileVersion>) {
     match op {
         FileOp::Create { new } => (None, Some(*new)),
         FileOp::Replace { old, new, .. } => (Some(*old), Some(*new)),
@@ -268,8 +272,8 @@ fn old_and_new(op: &FileOp) -> (Option<Version>, Option<Version>) {
 
 /// The versions under the two names of an entry.
 struct FoundVersions {
-    current: Option<Version>,
-    aside: Option<Version>,
+    current: Option<FileVersion>,
+    aside: Option<FileVersion>,
 }
 
 impl FoundVersions {

@@ -49,14 +49,14 @@ pub(crate) struct PatternChain {
 pub(crate) type Unread = Option<Warning>;
 
 /// Why a path is excluded.
-pub(crate) type Reason = &'static str;
+pub(crate) type ExclusionReason = &'static str;
 
-pub(crate) const HIDDEN: Reason = "names that start with a dot are hidden";
-pub(crate) const NODE_MODULES: Reason = "node_modules folders are excluded";
-pub(crate) const NOT_MARKDOWN: Reason = "a note's name ends in .md or .markdown";
-pub(crate) const GIT_IGNORED: Reason = "a .gitignore excludes it";
-pub(crate) const EXCLUDED: Reason = "an exclude pattern of the vault matches it";
-pub(crate) const NOT_INCLUDED: Reason = "no include pattern of the vault matches it";
+pub(crate) const HIDDEN: ExclusionReason = "names that start with a dot are hidden";
+pub(crate) const NODE_MODULES: ExclusionReason = "node_modules folders are excluded";
+pub(crate) const NOT_MARKDOWN: ExclusionReason = "a note's name ends in .md or .markdown";
+pub(crate) const GIT_IGNORED: ExclusionReason = "a .gitignore excludes it";
+pub(crate) const EXCLUDED: ExclusionReason = "an exclude pattern of the vault matches it";
+pub(crate) const NOT_INCLUDED: ExclusionReason = "no include pattern of the vault matches it";
 
 impl Rules {
     /// Reads the patterns of the folders above the vault. `root` is a real path.
@@ -111,7 +111,7 @@ impl Rules {
 
     /// Whether a folder or file may be part of the vault, given that its parent is. `path` is from the root. The caller
     /// resolves links.
-    pub(crate) fn check(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
+    pub(crate) fn check(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), ExclusionReason> {
         let name = name_of(path);
         if !is_folder && !name.starts_with('.') && !is_markdown(OsStr::new(name)) {
             return Err(NOT_MARKDOWN);
@@ -120,11 +120,11 @@ impl Rules {
     }
 
     /// The same for a file that is not a note.
-    pub(crate) fn check_image(&self, patterns: &Patterns, path: &str) -> Result<(), Reason> {
+    pub(crate) fn check_image(&self, patterns: &Patterns, path: &str) -> Result<(), ExclusionReason> {
         self.check_any(patterns, path, false)
     }
 
-    fn check_any(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
+    fn check_any(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), ExclusionReason> {
         let name = name_of(path);
         if name.starts_with('.') {
             return Err(HIDDEN);
@@ -142,7 +142,12 @@ impl Rules {
     }
 
     /// Whether no pattern excludes a path, be it a note or another file.
-    pub(crate) fn check_excluded(&self, patterns: &Patterns, path: &str, is_folder: bool) -> Result<(), Reason> {
+    pub(crate) fn check_excluded(
+        &self,
+        patterns: &Patterns,
+        path: &str,
+        is_folder: bool,
+    ) -> Result<(), ExclusionReason> {
         if self.exclude.is_match(path) {
             return Err(EXCLUDED);
         }

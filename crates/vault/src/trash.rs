@@ -17,7 +17,7 @@ use quipu_core::ports::{
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists};
 use crate::failpoint;
-use crate::file_op::{self, Version};
+use crate::file_op::{self, FileVersion};
 use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
 use crate::history;
@@ -200,7 +200,7 @@ pub(crate) fn add_undone(root: &Dir, dir: &Dir, name: &str, path: &str) -> io::R
 }
 
 /// The content version of a file in the trash; `None` if it does not exist.
-pub(crate) fn version_of(root: &Dir, version: &str) -> io::Result<Option<Version>> {
+pub(crate) fn version_of(root: &Dir, version: &str) -> io::Result<Option<FileVersion>> {
     match if_exists(open_folder_of(root, version))? {
         Some((folder, name)) => file_op::version_of(&folder, name),
         None => Ok(None),
@@ -217,7 +217,7 @@ pub(crate) fn read(root: &Dir, version: &str) -> io::Result<Option<Vec<u8>>> {
 /// `template`, or else its own. Never a hard link: another account may own the file or have it open.
 pub(crate) fn copy_out(
     root: &Dir,
-    (version, expected): (&str, Version),
+    (version, expected): (&str, FileVersion),
     (dir, name): (&Dir, &str),
     template: Option<&File>,
 ) -> io::Result<()> {

@@ -14,7 +14,7 @@ use quipu_core::ports::{ListedFile, Listing, VaultError};
 use rayon::prelude::*;
 
 use crate::dir::{Dir, FileKind, is_no_folder};
-use crate::folder::{Folder, NOT_REGULAR, Resolved, UnopenedFolder, join, resolve};
+use crate::folder::{Folder, NOT_REGULAR, ResolvedPath, UnopenedFolder, join, resolve};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
 use crate::{failpoint, temporary};
@@ -63,8 +63,8 @@ pub(crate) fn list(vault: &FolderVault) -> Result<Listing, VaultError> {
 pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listing, VaultError> {
     let fail = |source| VaultError::Read { path: path.to_string(), source };
     match resolve(vault, path).map_err(fail)? {
-        Resolved::Folder(folder) => Ok(listing(walk(vault, &folder))),
-        Resolved::Note(location) => {
+        ResolvedPath::Folder(folder) => Ok(listing(walk(vault, &folder))),
+        ResolvedPath::Note(location) => {
             let metadata = vault
                 .open_root()
                 .and_then(|root| root.open_below(&location.folder))
@@ -73,7 +73,7 @@ pub(crate) fn list_below(vault: &FolderVault, path: &VaultPath) -> Result<Listin
             let file = metadata.map(|metadata| ListedFile { path: path.clone(), stat: metadata.stat });
             Ok(Listing { files: file.into_iter().collect(), ..Listing::default() })
         }
-        Resolved::Absent(_) | Resolved::Excluded(_) => Ok(Listing::default()),
+        ResolvedPath::Absent(_) | ResolvedPath::Excluded(_) => Ok(Listing::default()),
     }
 }
 

@@ -16,14 +16,14 @@ use quipu_core::ports::{
 use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
 use crate::failpoint;
 use crate::file_op::{Conflict, FileOp, JournalEntry};
-use crate::folder::{FileLocation, Resolved, join, resolve, split};
+use crate::folder::{FileLocation, ResolvedPath, join, resolve, split};
 use crate::folder_vault::FolderVault;
 use crate::history::{self, HistoryLine};
 use crate::journal::{Journal, JournaledRequest};
 use crate::permissions::copy_permissions;
 use crate::read::read_in;
 use crate::recovery;
-use crate::rules::Reason;
+use crate::rules::ExclusionReason;
 use crate::temporary;
 use crate::trash::{self, TrashBatch};
 use crate::walk::find_any_case;
@@ -35,11 +35,11 @@ const MAX_DEPTH: usize = 64;
 /// Files of one write that are synced at the same time.
 const SYNC_THREADS: usize = 16;
 
-const TWICE: Reason = "one write may change a file only once";
-const IS_LINK: Reason = "it is a symbolic link to another note; change that note";
-const TOO_DEEP: Reason = "it lies more than 64 folders deep";
-const NOT_A_FILE_NAME: Reason = "only a file beside the notes can be renamed";
-const IS_FOLDER: Reason = "it is a folder";
+const TWICE: ExclusionReason = "one write may change a file only once";
+const IS_LINK: ExclusionReason = "it is a symbolic link to another note; change that note";
+const TOO_DEEP: ExclusionReason = "it lies more than 64 folders deep";
+const NOT_A_FILE_NAME: ExclusionReason = "only a file beside the notes can be renamed";
+const IS_FOLDER: ExclusionReason = "it is a folder";
 
 /// Applies all changes or none, and records the request and the history. Returns the new stat for each change, `None` for
 /// deleted files. A new file that replaces none gets the permissions of `template`, if given.
@@ -58,7 +58,7 @@ pub(crate) fn apply(
         None => fail(source),
     })?;
     let (number, at_ns) = history::next(vault, &lock.own).map_err(fail)?;
-    let mut plan = Plan::new(TrashBatch::new(&lock.root, at_ns).map_err(fail)?, template.is_some());
+    let mut plan = WritePlan::new(TrashBatch::new(&lock.root, at_ns).map_err(fail)?, template.is_some());
     for change in changes {
         let file = plan.add_change(vault, &lock.root, change, origin.action_on(change))?;
         plan.files.extend(file);
@@ -142,7 +142,7 @@ fn check_rules(vault: &FolderVault, changes: &[FileChange]) -> Result<(), WriteE
 }
 
 /// The operations of a write whose changes were all checked.
-struct Plan<'a> {
+struct WritePlan<'a> {
     ops: Vec<PlannedOp<'a>>,
     /// Folders to create, outermost first.
     created_folders: Vec<String>,
@@ -181,7 +181,7 @@ impl Template {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> WritePlan<'a> {
     fn new(trash: TrashBatch, is_restore: bool) -> Self {
         let (files, stats) = (Vec::new(), Vec::new());
         Self { ops: Vec::new(), created_folders: Vec::new(), stats, trash, files, is_restore }
@@ -478,9 +478,9 @@ fn sync_folders(root: &Dir, folders: &BTreeSet<String>) -> Result<(), WriteError
     })
 }
 
-fn resolve_allowed(vault: &FolderVault, path: &VaultPath) -> Result<Resolved, WriteError> {
+fn resolve_allowed(vault: &FolderVault, path: &VaultPath) -> Result<ResolvedPath, WriteError> {
     match resolve(vault, path) {
-        Ok(Resolved::Excluded(reason)) => Err(WriteError::Refused { path: path.clone(), reason }),
+        Ok(ResolvedPath::Excluded(reason)) => Err(WriteError::Refused { path: path.clone(), reason }),
         Ok(resolved) => Ok(resolved),
         Err(source) => Err(WriteError::Write { path: path.to_string(), source }),
     }
@@ -493,7 +493,7 @@ fn other_location(vault: &FolderVault, path: &VaultPath) -> Result<FileLocation,
     let is_hidden = path.file_name().starts_with('.');
     match resolve_allowed(vault, &note)? {
         // A link of that name leads to another folder.
-        Resolved::Note(location) | Resolved::Absent(location)
+        ResolvedPath::Note(location) | ResolvedPath::Absent(location)
             if !is_hidden && !path.is_markdown() && !location.is_link =>
         {
             Ok(FileLocation { name: path.file_name().to_owned(), is_link: false, ..location })
@@ -505,7 +505,7 @@ fn other_location(vault: &FolderVault, path: &VaultPath) -> Result<FileLocation,
 /// The location of a path that is free in this spelling: a restored note may differ in case from another, as before.
 fn absent_location(vault: &FolderVault, path: &VaultPath) -> Result<FileLocation, WriteError> {
     match resolve_allowed(vault, path)? {
-        Resolved::Absent(location) => Ok(location),
+        ResolvedPath::Absent(location) => Ok(location),
         _ => Err(WriteError::Exists { existing: path.clone() }),
     }
 }
@@ -522,9 +522,9 @@ fn free_location(
         return Err(WriteError::Exists { existing });
     }
     match resolved {
-        Resolved::Absent(location) => Ok(location),
+        ResolvedPath::Absent(location) => Ok(location),
         // The file that the move removes, under its new name.
-        Resolved::Note(location) if removes.is_some() => Ok(location),
+        ResolvedPath::Note(location) if removes.is_some() => Ok(location),
         _ => Err(WriteError::Exists { existing: path.clone() }),
     }
 }
@@ -537,9 +537,9 @@ fn expected_location(
     expected: ContentHash,
 ) -> Result<(FileLocation, Metadata, LoggedVersion), WriteError> {
     let location = match resolve_allowed(vault, path)? {
-        Resolved::Note(location) => location,
-        Resolved::Folder(_) => return Err(WriteError::Refused { path: path.clone(), reason: IS_FOLDER }),
-        Resolved::Absent(_) | Resolved::Excluded(_) => return Err(WriteError::Missing { path: path.clone() }),
+        ResolvedPath::Note(location) => location,
+        ResolvedPath::Folder(_) => return Err(WriteError::Refused { path: path.clone(), reason: IS_FOLDER }),
+        ResolvedPath::Absent(_) | ResolvedPath::Excluded(_) => return Err(WriteError::Missing { path: path.clone() }),
     };
     match root.open_below(&location.folder).and_then(|folder| read_in(&folder, &location.name)) {
         Ok(Some((content, metadata))) if content.hash == expected => {

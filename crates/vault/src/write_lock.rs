@@ -42,13 +42,13 @@ pub(crate) struct WriteLock<'a> {
 /// Another process or thread held the lock for longer than a writer waits.
 #[derive(Debug, thiserror::Error)]
 #[error("{holder} holds {OWN_FOLDER}/{NAME}; retry, and end that process if it hangs")]
-struct Busy {
+struct LockBusy {
     holder: String,
 }
 
 /// The holder of the lock, if an error means that waiting for it timed out.
 pub(crate) fn holder_of(error: &io::Error) -> Option<String> {
-    error.get_ref()?.downcast_ref::<Busy>().map(|busy| busy.holder.clone())
+    error.get_ref()?.downcast_ref::<LockBusy>().map(|busy| busy.holder.clone())
 }
 
 impl<'a> WriteLock<'a> {
@@ -60,15 +60,15 @@ impl<'a> WriteLock<'a> {
         loop {
             let own = open_own()?;
             let folder_lock = lock_folder(&own, deadline)?;
-            if folder_lock == Outcome::TimedOut {
+            if folder_lock == LockOutcome::TimedOut {
                 return Err(busy(&own));
             }
             let mut file = own.open_lock(NAME).map_err(|error| explain_denied(error, &own, NAME))?;
             match wait(&file, deadline)? {
-                Outcome::Locked => {}
-                Outcome::TimedOut => return Err(busy(&own)),
-                Outcome::Unsupported if folder_lock == Outcome::Locked => {}
-                Outcome::Unsupported => {
+                LockOutcome::Locked => {}
+                LockOutcome::TimedOut => return Err(busy(&own)),
+                LockOutcome::Unsupported if folder_lock == LockOutcome::Locked => {}
+                LockOutcome::Unsupported => {
                     let message = "the file system supports no file locks";
                     return Err(io::Error::new(io::ErrorKind::Unsupported, message));
                 }
@@ -93,9 +93,9 @@ impl<'a> WriteLock<'a> {
 
 /// Locks the folder. Another account may have opened a folder that was readable before, and lock it without end: then the lock
 /// file, which only accounts that may write here can open, has to be enough.
-fn lock_folder(own: &Dir, deadline: Instant) -> io::Result<Outcome> {
+fn lock_folder(own: &Dir, deadline: Instant) -> io::Result<LockOutcome> {
     let outcome = wait(own, deadline.min(Instant::now() + PATIENCE_WITH_OTHERS))?;
-    if outcome != Outcome::TimedOut {
+    if outcome != LockOutcome::TimedOut {
         return Ok(outcome);
     }
     let folder = Metadata::of(own)?;
@@ -103,29 +103,29 @@ fn lock_folder(own: &Dir, deadline: Instant) -> io::Result<Outcome> {
     let user = holder.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map(|process| process.uid());
     let trusted = [0, folder.owner.0, rustix::process::geteuid().as_raw()];
     match user {
-        Some(user) if !trusted.contains(&user) && !own.is_shared()? => Ok(Outcome::Unsupported),
+        Some(user) if !trusted.contains(&user) && !own.is_shared()? => Ok(LockOutcome::Unsupported),
         _ => wait(own, deadline),
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+enum LockOutcome {
     Locked,
     TimedOut,
     /// The file system cannot lock this.
     Unsupported,
 }
 
-fn wait(file: impl AsFd, deadline: Instant) -> io::Result<Outcome> {
+fn wait(file: impl AsFd, deadline: Instant) -> io::Result<LockOutcome> {
     let mut pause = FIRST_PAUSE;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Outcome::Locked),
-            Err(Errno::WOULDBLOCK) if Instant::now() >= deadline => return Ok(Outcome::TimedOut),
+            Ok(()) => return Ok(LockOutcome::Locked),
+            Err(Errno::WOULDBLOCK) if Instant::now() >= deadline => return Ok(LockOutcome::TimedOut),
             Err(Errno::WOULDBLOCK) => std::thread::sleep(pause),
             Err(Errno::INTR) => {}
             Err(error) if is_unsupported(error) || error == Errno::BADF => {
-                return Ok(Outcome::Unsupported);
+                return Ok(LockOutcome::Unsupported);
             }
             Err(error) => return Err(error.into()),
         }
@@ -144,7 +144,7 @@ fn busy(own: &Dir) -> io::Error {
         Some(pid) => format!("process {pid}{}", details(pid)),
         None => "another process".to_owned(),
     };
-    io::Error::new(io::ErrorKind::TimedOut, Busy { holder })
+    io::Error::new(io::ErrorKind::TimedOut, LockBusy { holder })
 }
 
 /// The process that holds the lock. The file first: the holder of the folder may be waiting for the file.

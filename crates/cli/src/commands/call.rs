@@ -4,6 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 use quipu_core::{InvalidKey, RequestKey, Session};
+use quipu_server::engine::Engine;
 use quipu_tools::{Access, Registry, Reply, ToolInfo, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -42,7 +43,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+    /// In a server, the call leaves a trace as any other.
+    pub(super) fn run(self, shared: &Shared, server: Option<&Engine>, output: &mut Output) -> Result<Outcome, Failure> {
         let location = VaultLocation::find(None, shared)?;
         let toolsets = location.config.toolsets.clone();
         let Some(tool) = &self.tool else {
@@ -74,7 +76,12 @@ impl Call {
         if info.shows_notes || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
             open.update_index(output)?;
         }
-        let response = registry.call(info, arguments, &Session::named(super::CLIENT), self.key()?);
+        let (session, key) = (Session::named(super::CLIENT), self.key()?);
+        let call = |arguments| registry.call(info, arguments, &session, key);
+        let response = match server {
+            Some(engine) => engine.traced(info, arguments, &session, call),
+            None => call(arguments),
+        };
         for warning in &response.warnings {
             output.warning(warning, None);
         }

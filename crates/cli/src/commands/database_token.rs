@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::database::failed;
 use super::output::{Line, Output};
-use super::token::{Verb, check_name};
+use super::token::{TokenAction, check_name};
 use super::{Failure, Outcome};
 
 pub(super) fn run(
     database: &PostgresDatabase,
-    verb: Verb,
+    verb: TokenAction,
     now: Timestamp,
     output: &mut Output,
 ) -> Result<Outcome, Failure> {
     match verb {
-        Verb::New { name, scope, expires, graphs, json } => {
+        TokenAction::New { name, scope, expires, graphs, json } => {
             check_name(&name)?;
             if graphs.is_empty() {
                 let message = "cannot create a token of a database without a graph";
@@ -35,7 +35,7 @@ pub(super) fn run(
                 output.aside(&Line::new().dim("Save it now: it is not shown again."));
             }
         }
-        Verb::List { json } => {
+        TokenAction::List { json } => {
             let tokens = database.tokens().map_err(|error| failed(&error))?;
             if json {
                 output.json(&tokens.iter().map(|token| to_json(token, now)).collect::<Vec<_>>())?;
@@ -47,7 +47,7 @@ pub(super) fn run(
                 output.line(&line(token, now))?;
             }
         }
-        Verb::Revoke { which, json } => {
+        TokenAction::Revoke { which, json } => {
             let revoked = database.revoke_token(&which).map_err(|error| refused(&error))?;
             if json {
                 output.json(&to_json(&revoked, now))?;

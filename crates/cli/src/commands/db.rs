@@ -32,13 +32,13 @@ JSON fields of status:
 )]
 pub(crate) struct DbCommand {
     #[command(subcommand)]
-    verb: Verb,
+    verb: DatabaseAction,
     #[command(flatten)]
     database: DatabaseOption,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum DatabaseAction {
     /// Create the tables.
     Init,
     /// Upgrade the tables to the version of this program.
@@ -56,10 +56,10 @@ enum Verb {
 impl DbCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Outcome, Failure> {
         match self.verb {
-            Verb::Init => init(&self.database.connect()?, output),
-            Verb::Migrate => migrate(&self.database.connect()?, output),
-            Verb::Status { json } => status(&self.database.connect()?, json, output),
-            Verb::Roles => {
+            DatabaseAction::Init => init(&self.database.connect()?, output),
+            DatabaseAction::Migrate => migrate(&self.database.connect()?, output),
+            DatabaseAction::Status { json } => status(&self.database.connect()?, json, output),
+            DatabaseAction::Roles => {
                 output.verbatim(roles_sql().as_bytes())?;
                 Ok(Outcome::Fine)
             }

@@ -6,7 +6,7 @@ use super::open_vault::VaultLocation;
 use super::output::Output;
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
-use crate::exchange::{self, ExportError, Format};
+use crate::exchange::{self, ExportError, ExportFormat};
 
 /// Write all of memory to standard output.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ The log of changes is not exported; `quipu backup` copies that too.")]
 pub(crate) struct Export {
     /// Write this format.
     #[arg(long, value_enum, default_value = "quipu")]
-    format: Format,
+    format: ExportFormat,
 }
 
 impl Export {

@@ -28,13 +28,13 @@ JSON fields of list:
 )]
 pub(crate) struct GraphCommand {
     #[command(subcommand)]
-    verb: Verb,
+    verb: GraphAction,
     #[command(flatten)]
     database: DatabaseOption,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum GraphAction {
     /// Create an empty graph.
     Create {
         /// Its name: letters a-z, digits, - and _.
@@ -116,7 +116,7 @@ impl GraphCommand {
             found.ok_or_else(|| refused(&GraphError::Unknown(name.to_owned())))
         };
         match self.verb {
-            Verb::Create { name, limits } => {
+            GraphAction::Create { name, limits } => {
                 database.create_graph(&name).map_err(|error| refused(&error))?;
                 let limits = limits.over(GraphLimits::default());
                 if limits != GraphLimits::default() {
@@ -124,17 +124,17 @@ impl GraphCommand {
                 }
                 output.line(&Line::new().plain("created ").bold(name))?;
             }
-            Verb::List { json } => list(&usage()?, json, output)?,
-            Verb::Rename { name, new_name } => {
+            GraphAction::List { json } => list(&usage()?, json, output)?,
+            GraphAction::Rename { name, new_name } => {
                 database.rename_graph(&name, &new_name).map_err(|error| refused(&error))?;
                 output.line(&Line::new().plain(format!("renamed {name} to ")).bold(new_name))?;
             }
-            Verb::Limit { name, limits } => {
+            GraphAction::Limit { name, limits } => {
                 let limits = limits.over(find(&name)?.limits);
                 database.limit_graph(&name, limits).map_err(|error| refused(&error))?;
                 list(&[find(&name)?], false, output)?;
             }
-            Verb::Delete { name, yes } => {
+            GraphAction::Delete { name, yes } => {
                 let held = counted(find(&name)?.notes, "note", "notes");
                 if !yes {
                     let message =

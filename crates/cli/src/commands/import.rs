@@ -49,7 +49,7 @@ impl Import {
         let location = VaultLocation::find(None, shared)?;
         let mut file = self.open()?;
         let open = location.memory(OpenMode::Create)?;
-        let mut import = exchange::Import::new(&**open.memory.store(), &location.config.memory_types);
+        let mut import = exchange::Importer::new(&**open.memory.store(), &location.config.memory_types);
         let progress = |line: usize| {
             if line.is_multiple_of(50_000) {
                 output.aside(&Line::new().dim(format!("{line} lines read")));

@@ -14,7 +14,7 @@ use super::open_vault::find_folder;
 use super::output::{Line, Output};
 use super::serve::shell_quoted;
 use super::{Failure, Outcome, Shared, connected};
-use crate::install::{self, CLIENTS, Change, Client, ConfigFile, Home, Launch};
+use crate::install::{self, CLIENTS, Client, ConfigFile, Home, Launch, SettingsChange};
 
 /// Connect a client to a vault, or list connected clients.
 ///
@@ -47,8 +47,8 @@ pub(crate) struct Install {
     #[arg(long, default_value = "quipu")]
     name: String,
     /// Change the settings of the user, or those of the project around the current folder.
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    scope: Scope,
+    #[arg(long, value_enum, default_value_t = InstallScope::User)]
+    scope: InstallScope,
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Install {
 
 /// Whose settings are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Scope {
+enum InstallScope {
     User,
     Project,
 }
@@ -114,8 +114,8 @@ impl Install {
             return connected::list(&home, project_folder(&home).as_deref(), shared, self.json, output);
         };
         let project = match self.scope {
-            Scope::User => None,
-            Scope::Project => Some(project_folder(&home).ok_or_else(|| {
+            InstallScope::User => None,
+            InstallScope::Project => Some(project_folder(&home).ok_or_else(|| {
                 Failure::usage("cannot use --scope project: the current folder is the home folder, not a project")
                     .hint("change to the project's folder first")
             })?),
@@ -139,19 +139,19 @@ impl Install {
             let message = format!("cannot use the name {name}: {title} has a server called {name} that starts {other}");
             return Err(Failure::failed(message).hint("choose another name with --name, or replace it with --force"));
         }
-        let target = Target { client, file: &file, shown: home.shown(file.path()), project: project.as_deref() };
+        let target = InstallTarget { client, file: &file, shown: home.shown(file.path()), project: project.as_deref() };
         if self.remove { self.disconnect(&target, &home, output) } else { self.connect(&target, &home, shared, output) }
     }
 
     fn connect(
         &self,
-        target: &Target<'_>,
+        target: &InstallTarget<'_>,
         home: &Home,
         shared: &Shared,
         output: &mut Output,
     ) -> Result<Outcome, Failure> {
         super::check_serve_flags(&self.flags)?;
-        let Target { client, file, .. } = *target;
+        let InstallTarget { client, file, .. } = *target;
         let keeps = self.flags.is_empty() && !self.force;
         let is_new = self.force || existing_server(file, &self.name)?.is_none();
         let mut kept = if keeps { existing_flags(file, &self.name)? } else { Vec::new() };
@@ -222,7 +222,7 @@ impl Install {
     /// Prints kept flags, the backup and how to share a project's settings.
     fn print_details(
         &self,
-        target: &Target<'_>,
+        target: &InstallTarget<'_>,
         kept: &[String],
         backup: Option<String>,
         output: &mut Output,
@@ -245,8 +245,8 @@ impl Install {
         Ok(())
     }
 
-    fn disconnect(&self, target: &Target<'_>, home: &Home, output: &mut Output) -> Result<Outcome, Failure> {
-        let Target { client, file, .. } = *target;
+    fn disconnect(&self, target: &InstallTarget<'_>, home: &Home, output: &mut Output) -> Result<Outcome, Failure> {
+        let InstallTarget { client, file, .. } = *target;
         let others: Vec<String> = file
             .servers()?
             .into_iter()
@@ -287,7 +287,7 @@ impl Install {
 }
 
 /// The settings to change.
-struct Target<'a> {
+struct InstallTarget<'a> {
     client: &'static Client,
     file: &'a ConfigFile,
     /// Its path for people.
@@ -296,7 +296,7 @@ struct Target<'a> {
     project: Option<&'a Path>,
 }
 
-impl Target<'_> {
+impl InstallTarget<'_> {
     /// How the client starts the server: absolute paths for the user, portable ones in a project.
     fn launch<'f>(
         &self,
@@ -407,7 +407,7 @@ fn as_text(path: &Path) -> Result<String, Failure> {
 }
 
 /// Prints the difference as lines with some context.
-fn show(file: &ConfigFile, change: &Change<'_>, shown: &str, output: &mut Output) -> Result<(), Failure> {
+fn show(file: &ConfigFile, change: &SettingsChange<'_>, shown: &str, output: &mut Output) -> Result<(), Failure> {
     output.line(&Line::new().dim(shown.to_owned()))?;
     let difference = TextDiff::from_lines(file.before(), &change.after);
     for group in difference.grouped_ops(2) {

@@ -53,6 +53,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use quipu_server::engine::Engine;
 use quipu_server::own_files::own_folder;
 use quipu_server::served_vault::VaultSource;
 use quipu_server::sharing::{self, CommandOutcome, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
@@ -150,13 +151,14 @@ enum IndexCommand {
 }
 
 impl IndexCommand {
-    fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+    /// `server` is the one that runs the command for another process.
+    fn run(self, shared: &Shared, server: Option<&Engine>, output: &mut Output) -> Result<Outcome, Failure> {
         match self {
             Self::Index(command) => command.run(shared, None, output),
             Self::Status(command) => command.run(shared, output),
             Self::Search(command) => command.run(shared, output),
             Self::Query(command) => command.run(shared, output),
-            Self::Call(command) => command.run(shared, output),
+            Self::Call(command) => command.run(shared, server, output),
             Self::Stale(command) => command.run(shared, output),
             Self::History(command) => command.run(shared, output),
             Self::Diff(command) => command.run(shared, output),
@@ -265,7 +267,7 @@ impl IndexCommand {
             }
             (CommandOutcome::RunHere(lock), Self::Index(command)) => command.run(&shared, lock, output),
             (CommandOutcome::RunHere(lock), command) => {
-                let outcome = command.run(&shared, output);
+                let outcome = command.run(&shared, None, output);
                 // Held until here, so that no other process opened the index meanwhile.
                 drop(lock);
                 outcome

@@ -14,7 +14,7 @@ use clap::Args;
 use quipu_server::engine::{EngineOptions, FirstPass};
 use quipu_server::http::{self, HttpSettings, Served};
 use quipu_server::sharing::{SharedVault, SharedVaultOptions};
-use quipu_server::tokens::Scope;
+use quipu_server::tokens::TokenScope;
 use quipu_server::web::ExplorerSessions;
 use quipu_tools::{RegistryOptions, Toolset};
 
@@ -66,7 +66,7 @@ impl Open {
         };
         let vault = Arc::new(SharedVault::open(Box::new(location), options)?);
         let explorer = Arc::<ExplorerSessions>::default();
-        let secret = explorer.new_secret(if self.write { Scope::Write } else { Scope::Read })?;
+        let secret = explorer.new_secret(if self.write { TokenScope::Write } else { TokenScope::Read })?;
         let settings = HttpSettings {
             address: free_address(&root)
                 .map_err(|error| Failure::failed(format!("cannot listen on loopback: {error}")))?,

@@ -12,10 +12,10 @@ use crate::failure::Failure;
 
 /// The output of a command.
 pub(crate) struct Output {
-    to: Target,
+    to: OutputTarget,
 }
 
-enum Target {
+enum OutputTarget {
     /// The streams of this process.
     Streams { stdout: io::BufWriter<io::Stdout>, colour_stdout: bool, colour_stderr: bool },
     /// A list for the process that asked for the command, which prints it.
@@ -34,7 +34,7 @@ pub(crate) enum Printed {
     Aside(Line),
 }
 
-impl Write for Target {
+impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Streams { stdout, .. } => stdout.write(bytes),
@@ -124,7 +124,7 @@ impl Output {
     /// Prints to the streams of this process.
     pub(crate) fn new() -> Self {
         Self {
-            to: Target::Streams {
+            to: OutputTarget::Streams {
                 stdout: io::BufWriter::new(io::stdout()),
                 colour_stdout: io::stdout().is_terminal() && wants_colour(),
                 colour_stderr: io::stderr().is_terminal() && wants_colour(),
@@ -134,11 +134,11 @@ impl Output {
 
     /// Runs a command for another process and returns what it printed.
     pub(crate) fn record<T>(command: impl FnOnce(&mut Self) -> T) -> (T, Vec<Printed>) {
-        let mut output = Self { to: Target::Record(Mutex::default()) };
+        let mut output = Self { to: OutputTarget::Record(Mutex::default()) };
         let outcome = command(&mut output);
         match output.to {
-            Target::Streams { .. } => (outcome, Vec::new()),
-            Target::Record(printed) => (outcome, printed.into_inner()),
+            OutputTarget::Streams { .. } => (outcome, Vec::new()),
+            OutputTarget::Record(printed) => (outcome, printed.into_inner()),
         }
     }
 
@@ -156,16 +156,16 @@ impl Output {
 
     /// Whether stderr is a terminal, which can show a progress bar.
     pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self.to, Target::Streams { .. }) && io::stderr().is_terminal()
+        matches!(self.to, OutputTarget::Streams { .. }) && io::stderr().is_terminal()
     }
 
     /// Prints a line of the result.
     pub(crate) fn line(&mut self, line: &Line) -> Result<(), Failure> {
         match &mut self.to {
-            Target::Streams { stdout, colour_stdout, .. } => {
+            OutputTarget::Streams { stdout, colour_stdout, .. } => {
                 writeln!(stdout, "{}", line.render(*colour_stdout)).map_err(|error| write_failure(&error))
             }
-            Target::Record(printed) => {
+            OutputTarget::Record(printed) => {
                 printed.get_mut().push(Printed::Line(line.clone()));
                 Ok(())
             }
@@ -204,10 +204,10 @@ impl Output {
     pub(crate) fn aside(&self, line: &Line) {
         match &self.to {
             // If stderr is closed, there is nowhere to say so.
-            Target::Streams { colour_stderr, .. } => {
+            OutputTarget::Streams { colour_stderr, .. } => {
                 let _ = writeln!(io::stderr().lock(), "{}", line.render(*colour_stderr));
             }
-            Target::Record(printed) => printed.lock().push(Printed::Aside(line.clone())),
+            OutputTarget::Record(printed) => printed.lock().push(Printed::Aside(line.clone())),
         }
     }
 

@@ -30,8 +30,8 @@ pub(crate) struct Picture {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
     depth: u8,
     /// Format of the file.
-    #[arg(long, value_enum, default_value_t = Format::Html)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = PictureFormat::Html)]
+    format: PictureFormat,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(crate) struct Picture {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+enum PictureFormat {
     Html,
     Svg,
     Png,
@@ -50,7 +50,7 @@ enum Format {
 
 impl Picture {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        if self.format == Format::Png && self.output.is_none() {
+        if self.format == PictureFormat::Png && self.output.is_none() {
             // The owner process sends what a command prints as text.
             return Err(Failure::usage("cannot print a PNG file: it is not text".to_owned()).hint("give -o FILE"));
         }
@@ -72,18 +72,18 @@ impl Picture {
             graph = around(&graph, found.path.as_str(), self.depth);
         }
         let bytes = match self.format {
-            Format::Html => picture::html(&graph, &title).into_bytes(),
-            Format::Svg => picture::svg(&graph, &title).into_bytes(),
-            Format::Png => {
+            PictureFormat::Html => picture::html(&graph, &title).into_bytes(),
+            PictureFormat::Svg => picture::svg(&graph, &title).into_bytes(),
+            PictureFormat::Png => {
                 let Png { bytes, has_fonts } = picture::png(&graph, &title)?;
                 if !has_fonts {
                     output.aside(&Line::new().plain("labels are left out: this machine has no font"));
                 }
                 bytes
             }
-            Format::Dot => picture::dot(&graph).into_bytes(),
-            Format::Graphml => picture::graphml(&graph).into_bytes(),
-            Format::Json => picture::json(&graph)?.into_bytes(),
+            PictureFormat::Dot => picture::dot(&graph).into_bytes(),
+            PictureFormat::Graphml => picture::graphml(&graph).into_bytes(),
+            PictureFormat::Json => picture::json(&graph)?.into_bytes(),
         };
         let Some(file) = &self.output else {
             output.verbatim(&bytes)?;

@@ -32,7 +32,8 @@ pub(super) fn serve(
     settings: &HttpSettings,
 ) -> Result<Outcome, Failure> {
     if settings.has_oauth() && graph.is_none() {
-        let message = "cannot serve all graphs with --oauth-issuer: a provider's tokens name no graph, so each would open all";
+        let message =
+            "cannot serve all graphs with --oauth-issuer: a provider's tokens name no graph, so each would open all";
         return Err(Failure::usage(message).hint("name the graph that they open with --graph NAME"));
     }
     compose::check_providers(&config).map_err(failure)?;

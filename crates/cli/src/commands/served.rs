@@ -91,7 +91,7 @@ fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value) -> Comma
             Ok(command) => {
                 engine.indexed();
                 match engine.progress() {
-                    IndexProgress { is_over: true, .. } => command.run(&shared, output),
+                    IndexProgress { is_over: true, .. } => command.run(&shared, Some(engine), output),
                     IndexProgress { files, .. } => Err(Failure::failed(format!(
                         "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
                         std::process::id()

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use quipu_core::ports::{Clock, SystemClock};
 use quipu_server::own_files::own_folder;
 use quipu_server::served_vault::VaultSource;
-use quipu_server::tokens::{Scope, Token, TokenFile};
+use quipu_server::tokens::{Token, TokenFile, TokenScope};
 use serde_json::{Value, json};
 
 use super::open_vault::VaultLocation;
@@ -39,14 +39,14 @@ JSON fields:
 )]
 pub(crate) struct TokenCommand {
     #[command(subcommand)]
-    verb: Verb,
+    verb: TokenAction,
     /// Use the tokens in this PostgreSQL database instead of those of a folder.
     #[arg(long, value_name = "URL", global = true)]
     database: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Verb {
+pub(super) enum TokenAction {
     /// Create a token and show it once.
     New {
         /// Name the token, here and in memory's log.
@@ -54,7 +54,7 @@ pub(super) enum Verb {
         name: String,
         /// Allow reading tools only, all tools, or all tools and /metrics.
         #[arg(long, default_value = "write", value_parser = scope_parser())]
-        scope: Scope,
+        scope: TokenScope,
         /// Expire after 90s, 12h, 90d, 4w, or never.
         #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
         expires: Lifetime,
@@ -89,9 +89,9 @@ const CHANGED: &str = ", rejected: its line in .quipu/tokens.toml was edited or 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lifetime(pub(super) Option<SignedDuration>);
 
-fn scope_parser() -> impl TypedValueParser<Value = Scope> {
-    PossibleValuesParser::new(Scope::ALL.map(Scope::name))
-        .map(|name| Scope::from_name(&name).expect("clap rejects other values"))
+fn scope_parser() -> impl TypedValueParser<Value = TokenScope> {
+    PossibleValuesParser::new(TokenScope::ALL.map(TokenScope::name))
+        .map(|name| TokenScope::from_name(&name).expect("clap rejects other values"))
 }
 
 fn lifetime(text: &str) -> Result<Lifetime, String> {
@@ -117,13 +117,13 @@ impl TokenCommand {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
         let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");
-        let names_graphs = matches!(&self.verb, Verb::New { graphs, .. } if !graphs.is_empty());
+        let names_graphs = matches!(&self.verb, TokenAction::New { graphs, .. } if !graphs.is_empty());
         if self.database.is_some() || names_graphs {
             let database = database::open(self.database.as_deref())?;
             return database_token::run(&database, self.verb, now, output);
         }
         let location = VaultLocation::find(None, shared)?;
-        if matches!(self.verb, Verb::New { .. }) && location.own_folder()?.is_none() {
+        if matches!(self.verb, TokenAction::New { .. }) && location.own_folder()?.is_none() {
             let folder = own_folder(&location.root);
             return Err(Failure::failed(format!(
                 "cannot store tokens in {}: it is not a writable folder",
@@ -133,7 +133,7 @@ impl TokenCommand {
         }
         let file = TokenFile::of(&location.root);
         match self.verb {
-            Verb::New { name, scope, expires, json, .. } => {
+            TokenAction::New { name, scope, expires, json, .. } => {
                 check_name(&name)?;
                 let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
                 let (text, token) = file.add(&name, scope, now, expires)?;
@@ -147,7 +147,7 @@ impl TokenCommand {
                     output.aside(&Line::new().dim("Save it now: it is not shown again."));
                 }
             }
-            Verb::List { json } => {
+            TokenAction::List { json } => {
                 let tokens = file.list()?;
                 let accepted = file.accepted(&tokens)?;
                 if json {
@@ -166,7 +166,7 @@ impl TokenCommand {
                     }
                 }
             }
-            Verb::Revoke { which, json } => {
+            TokenAction::Revoke { which, json } => {
                 let revoked = file.revoke(&which)?;
                 if json {
                     output.json(&to_json(&revoked, now))?;

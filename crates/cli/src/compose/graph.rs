@@ -9,7 +9,7 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{NoSources, SystemClock};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_server::tokens::{Denied, Grant, GraphRef, Scope, TokenSource};
+use quipu_server::tokens::{Denied, Grant, GraphRef, TokenScope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
     ConnectError, Graph, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
@@ -115,7 +115,7 @@ impl TokenSource for DatabaseTokens {
         if token.expires.is_some_and(|expires| expires <= now) {
             return Err(Denied::Expired);
         }
-        let scope = Scope::from_name(&token.scope).ok_or(Denied::Changed)?;
+        let scope = TokenScope::from_name(&token.scope).ok_or(Denied::Changed)?;
         let graphs = token.graphs.iter().cloned().map(reference).collect();
         Ok(Grant { id: token.id.clone(), name: token.name.clone(), scope, graphs: Some(graphs) })
     }

@@ -5,7 +5,7 @@ use quipu_tools::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, SettingSource, invalid, listed, unknown};
-use super::keys::{Form, KEYS, Key, Word};
+use super::keys::{Form, KEYS, SettingKey, SettingText};
 use super::{Config, FILE};
 
 /// Keys of a later version, which get their own message.
@@ -93,23 +93,23 @@ fn unknown_key(place: &SettingSource, name: &str, value: &DeValue<'_>) -> Config
     }
 }
 
-impl Key {
+impl SettingKey {
     /// The words of a value in the file.
     fn words(
         &self,
         value: &DeValue<'_>,
         place: &SettingSource,
         line: &dyn Fn(usize) -> SettingSource,
-    ) -> Result<Vec<Word>, ConfigError> {
+    ) -> Result<Vec<SettingText>, ConfigError> {
         match (self.form, value) {
             (Form::Number, DeValue::Integer(number)) => {
-                Ok(vec![Word { text: number.as_str().to_owned(), place: place.clone() }])
+                Ok(vec![SettingText { text: number.as_str().to_owned(), place: place.clone() }])
             }
             (Form::Fraction, DeValue::Float(number)) => {
-                Ok(vec![Word { text: number.as_str().to_owned(), place: place.clone() }])
+                Ok(vec![SettingText { text: number.as_str().to_owned(), place: place.clone() }])
             }
             (Form::Fraction, DeValue::Integer(number)) => {
-                Ok(vec![Word { text: number.as_str().to_owned(), place: place.clone() }])
+                Ok(vec![SettingText { text: number.as_str().to_owned(), place: place.clone() }])
             }
             (Form::Groups, DeValue::Table(groups)) => {
                 let mut words = Vec::new();
@@ -118,12 +118,14 @@ impl Key {
                 }
                 Ok(words)
             }
-            (Form::Text, DeValue::String(text)) => Ok(vec![Word { text: text.to_string(), place: place.clone() }]),
+            (Form::Text, DeValue::String(text)) => {
+                Ok(vec![SettingText { text: text.to_string(), place: place.clone() }])
+            }
             (Form::List | Form::FilledList, DeValue::Array(items)) => {
                 let word = |item: &toml::Spanned<DeValue<'_>>| {
                     let place = line(item.span().start);
                     match item.get_ref() {
-                        DeValue::String(text) => Ok(Word { text: text.to_string(), place }),
+                        DeValue::String(text) => Ok(SettingText { text: text.to_string(), place }),
                         _ => Err(self.wrong_type(&place)),
                     }
                 };
@@ -158,7 +160,7 @@ impl Key {
 }
 
 /// A line of a table of lists in the form of a variable: the list's name alone, then with each of its members.
-fn group_words(group: &str, members: &DeValue<'_>, place: &SettingSource) -> Result<Vec<Word>, ConfigError> {
+fn group_words(group: &str, members: &DeValue<'_>, place: &SettingSource) -> Result<Vec<SettingText>, ConfigError> {
     let wrong = || {
         let message = format!("`{group}` must be a list of strings");
         invalid(place, &message, "write it as: Paper = [\"article\", \"preprint\"]")
@@ -167,10 +169,10 @@ fn group_words(group: &str, members: &DeValue<'_>, place: &SettingSource) -> Res
     if group.contains('=') {
         return Err(invalid(place, &format!("`{group}` contains `=`"), "use another name"));
     }
-    let mut words = vec![Word { text: group.to_owned(), place: place.clone() }];
+    let mut words = vec![SettingText { text: group.to_owned(), place: place.clone() }];
     for member in members {
         let DeValue::String(member) = member.get_ref() else { return Err(wrong()) };
-        words.push(Word { text: format!("{group}={member}"), place: place.clone() });
+        words.push(SettingText { text: format!("{group}={member}"), place: place.clone() });
     }
     Ok(words)
 }

@@ -14,11 +14,11 @@ use super::{Config, Pattern, ProviderName};
 
 /// One setting: its key in the file, its variable, and how words become its value. A dot stands for a table:
 /// `staleness.days` is `days` below `[staleness]`.
-pub(super) struct Key {
+pub(super) struct SettingKey {
     pub(super) name: &'static str,
     pub(super) variable: &'static str,
     pub(super) form: Form,
-    set: fn(&mut Config, &[Word]) -> Result<(), ConfigError>,
+    set: fn(&mut Config, &[SettingText]) -> Result<(), ConfigError>,
 }
 
 /// The type of a value in the file.
@@ -39,12 +39,12 @@ pub(super) enum Form {
 }
 
 /// One item of a value, and where it was written.
-pub(super) struct Word {
+pub(super) struct SettingText {
     pub(super) text: String,
     pub(super) place: SettingSource,
 }
 
-impl Word {
+impl SettingText {
     /// Whether the user set it: the file may have come with the vault.
     fn is_users(&self) -> bool {
         matches!(self.place, SettingSource::Variable(_))
@@ -52,40 +52,55 @@ impl Word {
 }
 
 /// All keys.
-pub(super) const KEYS: [Key; 15] = [
-    Key { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
-    Key { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
-    Key { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
-    Key { name: "toolsets", variable: "QUIPU_TOOLSETS", form: Form::FilledList, set: set_toolsets },
-    Key { name: "staleness.days", variable: "QUIPU_STALENESS_DAYS", form: Form::Number, set: set_staleness_days },
-    Key { name: "search.mode", variable: "QUIPU_SEARCH_MODE", form: Form::Text, set: set_search_mode },
-    Key {
+pub(super) const KEYS: [SettingKey; 15] = [
+    SettingKey { name: "title_from", variable: "QUIPU_TITLE_FROM", form: Form::FilledList, set: set_title_from },
+    SettingKey { name: "include", variable: "QUIPU_INCLUDE", form: Form::List, set: set_include },
+    SettingKey { name: "exclude", variable: "QUIPU_EXCLUDE", form: Form::List, set: set_exclude },
+    SettingKey { name: "toolsets", variable: "QUIPU_TOOLSETS", form: Form::FilledList, set: set_toolsets },
+    SettingKey {
+        name: "staleness.days",
+        variable: "QUIPU_STALENESS_DAYS",
+        form: Form::Number,
+        set: set_staleness_days,
+    },
+    SettingKey { name: "search.mode", variable: "QUIPU_SEARCH_MODE", form: Form::Text, set: set_search_mode },
+    SettingKey {
         name: "embedding.provider",
         variable: "QUIPU_EMBEDDING_PROVIDER",
         form: Form::Text,
         set: set_embedding_provider,
     },
-    Key { name: "embedding.model", variable: "QUIPU_EMBEDDING_MODEL", form: Form::Text, set: set_embedding_model },
-    Key { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
-    Key { name: "llm.provider", variable: "QUIPU_LLM_PROVIDER", form: Form::Text, set: set_llm_provider },
-    Key { name: "llm.model", variable: "QUIPU_LLM_MODEL", form: Form::Text, set: set_llm_model },
-    Key { name: "llm.url", variable: "QUIPU_LLM_URL", form: Form::Text, set: set_llm_url },
-    Key { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
-    Key {
+    SettingKey {
+        name: "embedding.model",
+        variable: "QUIPU_EMBEDDING_MODEL",
+        form: Form::Text,
+        set: set_embedding_model,
+    },
+    SettingKey { name: "embedding.url", variable: "QUIPU_EMBEDDING_URL", form: Form::Text, set: set_embedding_url },
+    SettingKey { name: "llm.provider", variable: "QUIPU_LLM_PROVIDER", form: Form::Text, set: set_llm_provider },
+    SettingKey { name: "llm.model", variable: "QUIPU_LLM_MODEL", form: Form::Text, set: set_llm_model },
+    SettingKey { name: "llm.url", variable: "QUIPU_LLM_URL", form: Form::Text, set: set_llm_url },
+    SettingKey { name: "trash_days", variable: "QUIPU_TRASH_DAYS", form: Form::Number, set: set_trash_days },
+    SettingKey {
         name: "memory.duplicate_distance",
         variable: "QUIPU_MEMORY_DUPLICATE_DISTANCE",
         form: Form::Fraction,
         set: set_duplicate_distance,
     },
-    Key { name: "memory.types", variable: "QUIPU_MEMORY_TYPES", form: Form::Groups, set: set_memory_types },
+    SettingKey { name: "memory.types", variable: "QUIPU_MEMORY_TYPES", form: Form::Groups, set: set_memory_types },
 ];
 
 /// A hundred years.
 const MAX_DAYS: u32 = 36_500;
 
-impl Key {
+impl SettingKey {
     /// Sets the value.
-    pub(super) fn apply(&self, config: &mut Config, words: &[Word], place: &SettingSource) -> Result<(), ConfigError> {
+    pub(super) fn apply(
+        &self,
+        config: &mut Config,
+        words: &[SettingText],
+        place: &SettingSource,
+    ) -> Result<(), ConfigError> {
         if words.is_empty() && !matches!(self.form, Form::List | Form::Groups) {
             return Err(ConfigError {
                 place: place.to_string(),
@@ -97,7 +112,7 @@ impl Key {
     }
 }
 
-fn set_title_from(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_title_from(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     const SOURCES: [(&str, TitleSource); 3] = [
         ("frontmatter", TitleSource::Frontmatter),
         ("heading", TitleSource::Heading),
@@ -107,34 +122,34 @@ fn set_title_from(config: &mut Config, words: &[Word]) -> Result<(), ConfigError
     Ok(())
 }
 
-fn set_include(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_include(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.include = patterns(words);
     Ok(())
 }
 
-fn set_exclude(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_exclude(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.exclude = patterns(words);
     Ok(())
 }
 
-fn set_toolsets(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_toolsets(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     let toolsets: Vec<(&str, Toolset)> = Toolset::CHOICES.iter().map(|toolset| (toolset.name(), *toolset)).collect();
     config.toolsets = Some(chosen(words, "toolset", &toolsets)?);
     Ok(())
 }
 
-fn set_staleness_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_staleness_days(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.stale_after = Duration::from_secs(u64::from(days("staleness.days", words)?) * 24 * 60 * 60);
     Ok(())
 }
 
-fn set_search_mode(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_search_mode(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     const MODES: [(&str, bool); 2] = [("hybrid", false), ("semantic", true)];
     config.by_meaning_alone = chosen(words, "search mode", &MODES)?.contains(&true);
     Ok(())
 }
 
-fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_embedding_provider(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     const PROVIDERS: [(&str, ProviderName); 4] = [
         ("builtin", ProviderName::Builtin),
         ("ollama", ProviderName::Ollama),
@@ -144,22 +159,22 @@ fn set_embedding_provider(config: &mut Config, words: &[Word]) -> Result<(), Con
     for provider in chosen(words, "embedding provider", &PROVIDERS)? {
         config.embedding.provider = provider;
     }
-    config.embedding.provider_is_users = words.iter().all(Word::is_users);
+    config.embedding.provider_is_users = words.iter().all(SettingText::is_users);
     Ok(())
 }
 
-fn set_embedding_model(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_embedding_model(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.embedding.model = words.first().map(|word| word.text.clone());
     Ok(())
 }
 
-fn set_embedding_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_embedding_url(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.embedding.url = words.first().map(|word| word.text.clone());
-    config.embedding.url_is_users = words.iter().all(Word::is_users);
+    config.embedding.url_is_users = words.iter().all(SettingText::is_users);
     Ok(())
 }
 
-fn set_llm_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_llm_provider(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     const PROVIDERS: [(&str, Option<ChatKind>); 4] = [
         ("ollama", Some(ChatKind::Ollama)),
         ("openai", Some(ChatKind::OpenAi)),
@@ -169,27 +184,27 @@ fn set_llm_provider(config: &mut Config, words: &[Word]) -> Result<(), ConfigErr
     for provider in chosen(words, "language model provider", &PROVIDERS)? {
         config.llm.provider = provider;
     }
-    config.llm.provider_is_users = words.iter().all(Word::is_users);
+    config.llm.provider_is_users = words.iter().all(SettingText::is_users);
     Ok(())
 }
 
-fn set_llm_model(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_llm_model(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.llm.model = words.first().map(|word| word.text.clone());
     Ok(())
 }
 
-fn set_llm_url(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_llm_url(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.llm.url = words.first().map(|word| word.text.clone());
-    config.llm.url_is_users = words.iter().all(Word::is_users);
+    config.llm.url_is_users = words.iter().all(SettingText::is_users);
     Ok(())
 }
 
-fn set_trash_days(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_trash_days(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     config.trash_days = days("trash_days", words)?;
     Ok(())
 }
 
-fn set_duplicate_distance(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_duplicate_distance(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     let word = &words[0];
     match word.text.parse() {
         Ok(distance) if (0.0..=1.0).contains(&distance) && words.len() == 1 => {
@@ -203,7 +218,7 @@ fn set_duplicate_distance(config: &mut Config, words: &[Word]) -> Result<(), Con
     }
 }
 
-fn set_memory_types(config: &mut Config, words: &[Word]) -> Result<(), ConfigError> {
+fn set_memory_types(config: &mut Config, words: &[SettingText]) -> Result<(), ConfigError> {
     for word in words {
         let (canonical, variant) = match word.text.split_once('=') {
             Some((canonical, variant)) => (canonical.trim(), Some(variant.trim())),
@@ -218,7 +233,7 @@ fn set_memory_types(config: &mut Config, words: &[Word]) -> Result<(), ConfigErr
     Ok(())
 }
 
-fn days(name: &str, words: &[Word]) -> Result<u32, ConfigError> {
+fn days(name: &str, words: &[SettingText]) -> Result<u32, ConfigError> {
     let word = &words[0];
     let days = word.text.parse::<u32>().ok().filter(|days| *days <= MAX_DAYS && words.len() == 1);
     days.ok_or_else(|| ConfigError {
@@ -228,13 +243,13 @@ fn days(name: &str, words: &[Word]) -> Result<u32, ConfigError> {
     })
 }
 
-fn patterns(words: &[Word]) -> Vec<Pattern> {
+fn patterns(words: &[SettingText]) -> Vec<Pattern> {
     words.iter().map(|word| Pattern { glob: word.text.clone(), place: word.place.clone() }).collect()
 }
 
 /// The values that the words name.
-fn chosen<T: Copy>(words: &[Word], kind: &str, known: &[(&str, T)]) -> Result<Vec<T>, ConfigError> {
-    let find = |word: &Word| known.iter().find(|(name, _)| *name == word.text).map(|(_, value)| *value);
+fn chosen<T: Copy>(words: &[SettingText], kind: &str, known: &[(&str, T)]) -> Result<Vec<T>, ConfigError> {
+    let find = |word: &SettingText| known.iter().find(|(name, _)| *name == word.text).map(|(_, value)| *value);
     let names = known.iter().map(|(name, _)| *name);
     words.iter().map(|word| find(word).ok_or_else(|| unknown(&word.place, kind, &word.text, names.clone()))).collect()
 }

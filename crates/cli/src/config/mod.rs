@@ -19,7 +19,7 @@ use quipu_server::own_files;
 use quipu_tools::Toolset;
 
 use error::unknown;
-use keys::{KEYS, Word};
+use keys::{KEYS, SettingText};
 
 pub(crate) use error::{ConfigError, SettingSource};
 
@@ -187,8 +187,8 @@ impl Config {
         for key in &KEYS {
             let Some(value) = variable(key.variable) else { continue };
             let place = SettingSource::Variable(key.variable);
-            let word = |text| Word { text, place: place.clone() };
-            let words: Vec<Word> = split_outside_braces(&value).into_iter().map(word).collect();
+            let word = |text| SettingText { text, place: place.clone() };
+            let words: Vec<SettingText> = split_outside_braces(&value).into_iter().map(word).collect();
             key.apply(&mut config, &words, &place)?;
         }
         Ok(config)

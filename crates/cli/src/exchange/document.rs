@@ -29,18 +29,18 @@ pub(super) struct Spot {
     /// In the file, counted from 1.
     pub(super) line: usize,
     /// In its document, if it is part of one.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<DocumentPlace>,
 }
 
 /// A place in a document: `memory_relations[17]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DocumentPlace {
     /// Shared by all items of a list.
     list: Rc<str>,
     index: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DocumentPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.list)?;
         self.index.map_or(Ok(()), |index| write!(f, "[{index}]"))
@@ -51,7 +51,7 @@ impl fmt::Display for Place {
 #[derive(Debug)]
 pub(super) struct Damage {
     at: usize,
-    place: Option<Place>,
+    place: Option<DocumentPlace>,
     /// `None` if the text ends too early.
     reason: Option<String>,
 }
@@ -75,13 +75,13 @@ pub(super) type Take<'t, E> = dyn FnMut(Spot, Result<Record, String>) -> Result<
 type Reached = Result<usize, Damage>;
 
 /// A walk over a text.
-pub(super) struct Walk<'t> {
+pub(super) struct DocumentWalk<'t> {
     text: &'t [u8],
     /// An offset and its line, from which other lines are counted.
     counted: (usize, usize),
 }
 
-impl<'t> Walk<'t> {
+impl<'t> DocumentWalk<'t> {
     /// `line` is the line number of the text's first line.
     pub(super) fn new(text: &'t [u8], line: usize) -> Self {
         Self { text, counted: (0, line) }
@@ -149,7 +149,7 @@ impl<'t> Walk<'t> {
     fn value<E>(
         &mut self,
         at: usize,
-        place: Option<&Place>,
+        place: Option<&DocumentPlace>,
         depth: usize,
         take: &mut Take<'_, E>,
     ) -> Result<Reached, E> {
@@ -174,7 +174,13 @@ impl<'t> Walk<'t> {
     }
 
     /// Reads the text between two offsets as one item.
-    fn one<E>(&mut self, at: usize, end: usize, place: Option<&Place>, take: &mut Take<'_, E>) -> Result<Reached, E> {
+    fn one<E>(
+        &mut self,
+        at: usize,
+        end: usize,
+        place: Option<&DocumentPlace>,
+        take: &mut Take<'_, E>,
+    ) -> Result<Reached, E> {
         let (at, found) = match str::from_utf8(&self.text[at..end]) {
             Ok(text) => (at, serde_json::from_str(text).map_err(|error| format!("not JSON ({})", reason(&error)))),
             // Replacing the bytes would change the text.
@@ -190,24 +196,24 @@ impl<'t> Walk<'t> {
     fn list<E>(
         &mut self,
         at: usize,
-        place: Option<&Place>,
+        place: Option<&DocumentPlace>,
         depth: usize,
         take: &mut Take<'_, E>,
     ) -> Result<Reached, E> {
-        let list: Rc<str> = place.map(Place::to_string).unwrap_or_default().into();
+        let list: Rc<str> = place.map(DocumentPlace::to_string).unwrap_or_default().into();
         let mut at = self.skip_space(at + 1);
         if self.byte(at) == Some(b']') {
             return Ok(Ok(at + 1));
         }
         for index in 0.. {
-            let place = Place { list: Rc::clone(&list), index: Some(index) };
+            let place = DocumentPlace { list: Rc::clone(&list), index: Some(index) };
             let behind = match self.value(at, Some(&place), depth, take)? {
                 Ok(end) => self.behind(end, b']'),
                 Err(damage) => Err(damage),
             };
             at = match behind {
-                Ok(Behind::More(next)) => next,
-                Ok(Behind::End(end)) => return Ok(Ok(end)),
+                Ok(AfterValue::More(next)) => next,
+                Ok(AfterValue::End(end)) => return Ok(Ok(end)),
                 Err(damage) => {
                     let damage = Damage { place: damage.place.or(Some(place)), ..damage };
                     let Some(next) = self.sibling(at) else { return Ok(Err(damage)) };
@@ -223,7 +229,7 @@ impl<'t> Walk<'t> {
     fn document<E>(
         &mut self,
         at: usize,
-        place: Option<&Place>,
+        place: Option<&DocumentPlace>,
         depth: usize,
         take: &mut Take<'_, E>,
     ) -> Result<Reached, E> {
@@ -236,13 +242,13 @@ impl<'t> Walk<'t> {
             let reached = if self.is_list(key, value) {
                 let key = String::from_utf8_lossy(key);
                 let list = place.map_or_else(|| key.to_string(), |place| format!("{place}.{key}")).into();
-                self.value(value, Some(&Place { list, index: None }), depth, take)?
+                self.value(value, Some(&DocumentPlace { list, index: None }), depth, take)?
             } else {
                 self.skip(value)
             };
             match reached.and_then(|end| self.behind(end, b'}')) {
-                Ok(Behind::More(next)) => at = next,
-                Ok(Behind::End(end)) => return Ok(Ok(end)),
+                Ok(AfterValue::More(next)) => at = next,
+                Ok(AfterValue::End(end)) => return Ok(Ok(end)),
                 Err(damage) => return Ok(Err(damage)),
             }
         }
@@ -263,8 +269,8 @@ impl<'t> Walk<'t> {
             is_thing |= key == b"name" || key == b"type" && self.is_kind(value);
             has_lists |= self.is_list(key, value);
             match self.skip(value).and_then(|end| self.behind(end, b'}')) {
-                Ok(Behind::More(next)) => at = next,
-                Ok(Behind::End(end)) => break Ok(end),
+                Ok(AfterValue::More(next)) => at = next,
+                Ok(AfterValue::End(end)) => break Ok(end),
                 Err(damage) => break Err(damage),
             }
         };
@@ -295,15 +301,15 @@ impl<'t> Walk<'t> {
     }
 
     /// What follows an item or a field.
-    fn behind(&self, end: usize, close: u8) -> Result<Behind, Damage> {
+    fn behind(&self, end: usize, close: u8) -> Result<AfterValue, Damage> {
         let at = self.skip_space(end);
         match self.byte(at) {
             Some(b',') => {
                 let next = self.skip_space(at + 1);
                 // A trailing comma is harmless.
-                Ok(if self.byte(next) == Some(close) { Behind::End(next + 1) } else { Behind::More(next) })
+                Ok(if self.byte(next) == Some(close) { AfterValue::End(next + 1) } else { AfterValue::More(next) })
             }
-            Some(byte) if byte == close => Ok(Behind::End(at + 1)),
+            Some(byte) if byte == close => Ok(AfterValue::End(at + 1)),
             _ => Err(self.unexpected(at, &format!("expected `,` or `{}`", char::from(close)))),
         }
     }
@@ -348,7 +354,7 @@ impl<'t> Walk<'t> {
 }
 
 /// What follows an item of a list or a field of an object.
-enum Behind {
+enum AfterValue {
     More(usize),
     End(usize),
 }

@@ -14,7 +14,7 @@ const BATCH: usize = 1000;
 
 /// The formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ExportFormat {
     /// Everything: ids, times, aliases, descriptions, and which renamed note a link means.
     Quipu,
     /// The file of the reference memory server: names, types, observations, and relations by name.
@@ -33,11 +33,11 @@ pub(crate) enum ExportError {
 }
 
 /// Writes all of memory; returns the number of items. The store must not change meanwhile: it is read in batches.
-pub(crate) fn export(store: &dyn MemoryStore, format: Format, out: &mut dyn Write) -> Result<u64, ExportError> {
+pub(crate) fn export(store: &dyn MemoryStore, format: ExportFormat, out: &mut dyn Write) -> Result<u64, ExportError> {
     match format {
-        Format::Quipu => quipu(store, out),
-        Format::Reference => reference(store, out),
-        Format::Graphmem => graphmem(store, out),
+        ExportFormat::Quipu => quipu(store, out),
+        ExportFormat::Reference => reference(store, out),
+        ExportFormat::Graphmem => graphmem(store, out),
     }
 }
 

@@ -14,7 +14,7 @@ use quipu_core::memory::{Entity, EntityId, EntityTypes};
 use quipu_core::ports::{ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore};
 use serde::de::IgnoredAny;
 
-use super::document::{Spot, Walk, not_utf8};
+use super::document::{DocumentWalk, Spot, not_utf8};
 use super::over_long::over_long;
 use super::record::Record;
 
@@ -60,7 +60,7 @@ pub(crate) enum ImportError {
 }
 
 /// An import in progress.
-pub(crate) struct Import<'a> {
+pub(crate) struct Importer<'a> {
     store: &'a dyn MemoryStore,
     types: &'a EntityTypes,
     changes: Vec<MemoryChange>,
@@ -101,7 +101,7 @@ enum RefKey {
     Made(usize),
 }
 
-impl<'a> Import<'a> {
+impl<'a> Importer<'a> {
     pub(crate) fn new(store: &'a dyn MemoryStore, types: &'a EntityTypes) -> Self {
         Self {
             store,
@@ -179,7 +179,7 @@ impl<'a> Import<'a> {
         }
         let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
         let breaks_off = values.find_map(Result::err).is_some_and(|error| error.is_eof());
-        let walk = Walk::new(line, 1);
+        let walk = DocumentWalk::new(line, 1);
         breaks_off
             && (self.only_documents || walk.next_value(values.byte_offset()).is_some_and(|at| walk.opens_document(at)))
     }
@@ -187,7 +187,7 @@ impl<'a> Import<'a> {
     /// Reads from a line to the end of the file, where the line's value continues on the next lines. If that value is
     /// incomplete and not a document, the line was a damaged one: returns its number and end, and lines follow.
     fn take_whole(&mut self, number: usize, bytes: &[u8]) -> Result<Option<(usize, usize)>, ImportError> {
-        let mut walk = Walk::new(bytes, number);
+        let mut walk = DocumentWalk::new(bytes, number);
         let Some(at) = self.take_all(&mut walk, true)? else { return Ok(None) };
         let line = walk.line(at);
         let end = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end + 1);
@@ -197,7 +197,7 @@ impl<'a> Import<'a> {
 
     fn take_line(&mut self, number: usize, line: &[u8]) -> Result<(), ImportError> {
         let line = line.trim_ascii_end();
-        let mut walk = Walk::new(line, number);
+        let mut walk = DocumentWalk::new(line, number);
         if let Err(error) = str::from_utf8(line)
             && !walk.opens_document(0)
         {
@@ -211,7 +211,7 @@ impl<'a> Import<'a> {
 
     /// Reads everything in a text: two processes may have written items without a line break, or one inside the other. If
     /// the text may have lines, stops at a damaged item that is not a document.
-    fn take_all(&mut self, walk: &mut Walk<'_>, may_be_lines: bool) -> Result<Option<usize>, ImportError> {
+    fn take_all(&mut self, walk: &mut DocumentWalk<'_>, may_be_lines: bool) -> Result<Option<usize>, ImportError> {
         let mut at = 0;
         while let Some(next) = walk.next_value(at) {
             let is_document = walk.opens_document(next);

@@ -8,5 +8,5 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use export::{ExportError, Format, export};
-pub(crate) use import::Import;
+pub(crate) use export::{ExportError, ExportFormat, export};
+pub(crate) use import::Importer;

@@ -18,13 +18,13 @@ pub(super) enum Record {
     Observation {
         entity: Reference,
         text: String,
-        origin: Origin,
+        origin: RecordOrigin,
     },
     Relation {
         from: Reference,
         to: Reference,
         relation_type: String,
-        origin: Origin,
+        origin: RecordOrigin,
     },
     /// The first line of our own format.
     Header {
@@ -40,10 +40,10 @@ pub(super) struct EntityRecord {
     pub(super) entity_type: Option<String>,
     pub(super) aliases: Vec<String>,
     pub(super) description: Option<String>,
-    pub(super) observations: Vec<(String, Origin)>,
+    pub(super) observations: Vec<(String, RecordOrigin)>,
     /// Why some of its observations are not imported.
     pub(super) faults: Vec<String>,
-    pub(super) origin: Origin,
+    pub(super) origin: RecordOrigin,
 }
 
 impl EntityRecord {
@@ -69,7 +69,7 @@ impl EntityRecord {
 
 /// Id, times and ties of an item in the memory that it was exported from.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Origin {
+pub(super) struct RecordOrigin {
     /// Its id there.
     pub(super) id: Option<i64>,
     /// When it was created and last changed, in nanoseconds since 1970.
@@ -169,14 +169,14 @@ fn entity(object: &Map<String, Value>, name: String) -> Result<Record, String> {
         description: text(object, &["description"]),
         observations: seen.into_iter().filter(|(text, _)| !text.trim().is_empty()).collect(),
         faults,
-        origin: Origin { id: number(object, &["id", "entity_id"]), ..origin(object)? },
+        origin: RecordOrigin { id: number(object, &["id", "entity_id"]), ..origin(object)? },
         name,
     }))
 }
 
-fn observation(value: &Value) -> Result<(String, Origin), String> {
+fn observation(value: &Value) -> Result<(String, RecordOrigin), String> {
     match value {
-        Value::String(text) => Ok((text.clone(), Origin::default())),
+        Value::String(text) => Ok((text.clone(), RecordOrigin::default())),
         Value::Object(object) => {
             let text = text(object, &OBSERVATION_TEXTS).ok_or("an observation has no text")?;
             Ok((text, origin(object)?))
@@ -202,8 +202,8 @@ fn number(object: &Map<String, Value>, keys: &[&str]) -> Option<i64> {
     keys.iter().find_map(|key| object.get(*key)).and_then(Value::as_i64)
 }
 
-fn origin(object: &Map<String, Value>) -> Result<Origin, String> {
-    Ok(Origin { id: number(object, &["id"]), times: times(object), ties: ties(object)? })
+fn origin(object: &Map<String, Value>) -> Result<RecordOrigin, String> {
+    Ok(RecordOrigin { id: number(object, &["id"]), times: times(object), ties: ties(object)? })
 }
 
 fn ties(object: &Map<String, Value>) -> Result<Vec<(String, VaultPath)>, String> {

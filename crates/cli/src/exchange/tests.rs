@@ -8,17 +8,17 @@ use quipu_testkit::MemMemory;
 use quipu_testkit::memory_conformance::{author, create, memory_with_a_past, observe, relate};
 
 use super::import::{Imported, Problem};
-use super::{Format, Import, export};
+use super::{ExportFormat, Importer, export};
 
 fn lines(store: &dyn MemoryStore) -> String {
     let mut out = Vec::new();
-    export(store, Format::Quipu, &mut out).unwrap();
+    export(store, ExportFormat::Quipu, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn import(store: &MemMemory, text: &str) -> (Imported, Vec<Problem>) {
     let types = EntityTypes::default();
-    let mut import = Import::new(store, &types);
+    let mut import = Importer::new(store, &types);
     import.read(&mut text.as_bytes(), &|_| {}).unwrap();
     let problems = import.problems().to_vec();
     (import.apply(&author(1)).unwrap(), problems)
@@ -83,7 +83,7 @@ fn what_changes_meanwhile_is_not_in_it() {
     changes.extend((1..=1500).map(|number| observe(number, "seen")));
     changes.extend((1..1500).map(|number| relate(number, number + 1, "before")));
     store.apply(&changes, &author(1)).unwrap();
-    for format in [Format::Quipu, Format::Reference, Format::Graphmem] {
+    for format in [ExportFormat::Quipu, ExportFormat::Reference, ExportFormat::Graphmem] {
         let mut expected = Vec::new();
         export(&store, format, &mut expected).unwrap();
         let mut meddled = Meddled { store: &store, out: Vec::new(), writes: 0 };
@@ -144,7 +144,7 @@ fn a_tie_that_leaves_the_vault_is_refused_with_its_line() {
 /// The names in a memory, and of each line that was not taken its number and why.
 fn taken(file: &[u8]) -> (Vec<String>, Vec<(usize, String)>) {
     let (store, types) = (MemMemory::default(), EntityTypes::default());
-    let mut import = Import::new(&store, &types);
+    let mut import = Importer::new(&store, &types);
     import.read(&mut &*file, &|_| {}).unwrap();
     let problems = import.problems().iter().map(|problem| (problem.line, problem.message.clone())).collect();
     import.apply(&author(1)).unwrap();
@@ -375,7 +375,7 @@ fn invalid_items_are_reported() {
 #[test]
 fn a_newer_format_version_is_rejected() {
     let (store, types) = (MemMemory::default(), EntityTypes::default());
-    let mut import = Import::new(&store, &types);
+    let mut import = Importer::new(&store, &types);
     let file = b"{\"type\":\"quipu-memory\",\"version\":2}\n{\"type\":\"entity\",\"name\":\"A\"}\n";
     let refused = import.read(&mut file.as_slice(), &|_| {}).unwrap_err().to_string();
     let message = "cannot import line 1: its format version is 2, and this program reads up to version 1; update quipu";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::json::Json;
 use super::toml::Toml;
-use super::{Format, Launch};
+use super::{Launch, SettingsFormat};
 
 /// A program that can be connected.
 pub(crate) struct Client {
@@ -19,7 +19,7 @@ pub(crate) struct Client {
     file: fn(&Home) -> PathBuf,
     /// Settings that are shared with a project, if the client has them.
     project: Option<ProjectFile>,
-    pub(super) format: &'static (dyn Format + Sync),
+    pub(super) format: &'static (dyn SettingsFormat + Sync),
 }
 
 /// A client's settings in a project.

@@ -27,7 +27,7 @@ pub(crate) struct ConfigFile {
 }
 
 /// A planned change.
-pub(crate) struct Change<'a> {
+pub(crate) struct SettingsChange<'a> {
     file: &'a ConfigFile,
     /// The file to write, which `file.path` may be a link to.
     place: PathBuf,
@@ -76,7 +76,7 @@ impl ConfigFile {
     }
 
     /// Adds a server; `None` if it exists unchanged. An existing entry keeps its other fields.
-    pub(crate) fn with(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
+    pub(crate) fn with(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<SettingsChange<'_>>> {
         let is_there = |known: &(String, Option<Launch>)| known.0 == name && known.1.as_ref() == Some(launch);
         if self.servers()?.iter().any(is_there) {
             return Ok(None);
@@ -86,7 +86,7 @@ impl ConfigFile {
     }
 
     /// Replaces the server of that name; `None` if it exists unchanged.
-    pub(crate) fn with_replaced(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<Change<'_>>> {
+    pub(crate) fn with_replaced(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<SettingsChange<'_>>> {
         let format = self.client.format;
         let before = format.without(self.before(), name).with_context(|| self.as_it_is())?;
         let before = before.as_deref().unwrap_or(self.before());
@@ -95,16 +95,16 @@ impl ConfigFile {
     }
 
     /// Removes a server; `None` if it does not exist.
-    pub(crate) fn without(&self, name: &str) -> anyhow::Result<Option<Change<'_>>> {
+    pub(crate) fn without(&self, name: &str) -> anyhow::Result<Option<SettingsChange<'_>>> {
         let after = self.client.format.without(self.before(), name);
         after.with_context(|| self.as_it_is())?.map(|after| self.change(after)).transpose()
     }
 
-    fn change(&self, mut after: String) -> anyhow::Result<Change<'_>> {
+    fn change(&self, mut after: String) -> anyhow::Result<SettingsChange<'_>> {
         if self.text.is_none() && !after.ends_with('\n') {
             after.push('\n');
         }
-        Ok(Change { file: self, place: self.place()?, after: with_line_ends_of(self.before(), after) })
+        Ok(SettingsChange { file: self, place: self.place()?, after: with_line_ends_of(self.before(), after) })
     }
 
     fn as_it_is(&self) -> String {
@@ -128,7 +128,7 @@ impl ConfigFile {
     }
 }
 
-impl Change<'_> {
+impl SettingsChange<'_> {
     /// Writes the change. Returns the backup of the previous file, if there was one.
     ///
     /// Settings of a project are readable for everyone, and their backups are kept in the user's folder: beside the file

@@ -6,7 +6,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::{EditError, Format, Launch, strings};
+use super::{EditError, Launch, SettingsFormat, strings};
 
 /// Servers as an object below one key.
 pub(super) struct Json {
@@ -15,7 +15,7 @@ pub(super) struct Json {
     pub(super) entry: fn(&Launch) -> Value,
 }
 
-impl Format for Json {
+impl SettingsFormat for Json {
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError> {
         let root = parse(text)?;
         let servers = self.object(&root)?.ok_or(()).or_else(|()| {

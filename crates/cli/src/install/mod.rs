@@ -8,7 +8,7 @@ mod smoke_test;
 mod toml;
 
 pub(crate) use clients::{CLIENTS, Client, Home};
-pub(crate) use file::{Change, ConfigFile, lock};
+pub(crate) use file::{ConfigFile, SettingsChange, lock};
 pub(crate) use smoke_test::count_tools;
 
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(crate) enum EditError {
 }
 
 /// A format of settings: a text with a table of servers by name.
-trait Format {
+trait SettingsFormat {
     /// The text with the server. An existing entry of that name keeps its other fields.
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError>;
     /// The text without the server; `None` if it has none.

@@ -3,14 +3,14 @@
 use serde_json::Value as JsonValue;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{EditError, Format, Launch};
+use super::{EditError, Launch, SettingsFormat};
 
 /// Servers as tables below one key.
 pub(super) struct Toml {
     pub(super) section: &'static str,
 }
 
-impl Format for Toml {
+impl SettingsFormat for Toml {
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError> {
         let mut document = parse(text)?;
         let servers = document.entry(self.section).or_insert_with(|| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use quipu_layout::{Layout, Node, Point, layout};
+use quipu_layout::{Layout, LayoutNode, Point, layout};
 use quipu_tools::WholeGraph;
 
 use super::{edges, id, kind, name, xml};
@@ -145,9 +145,13 @@ fn laid_out(graph: &WholeGraph, radii: &[f32]) -> Layout {
         u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash is longer"))
     };
     let group = |node: usize| graph.notes.folder.get(node).copied().unwrap_or(u32::MAX);
-    let node =
-        |(node, radius): (usize, &f32)| Node { seed: seed(node), radius: *radius, group: group(node), before: None };
-    let nodes: Vec<Node> = radii.iter().enumerate().map(node).collect();
+    let node = |(node, radius): (usize, &f32)| LayoutNode {
+        seed: seed(node),
+        radius: *radius,
+        group: group(node),
+        before: None,
+    };
+    let nodes: Vec<LayoutNode> = radii.iter().enumerate().map(node).collect();
     let pairs: Vec<(u32, u32)> = graph.edges.chunks_exact(3).map(|edge| (edge[0], edge[1])).collect();
     layout(&nodes, &pairs)
 }

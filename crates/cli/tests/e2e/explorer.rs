@@ -105,6 +105,9 @@ fn the_stream_tells_of_calls_and_changes_as_they_happen() {
     server.call("agent-x", "get_node", json!({"id": "a.md"}));
     let read = all.next();
     assert_eq!((&read["who"], &read["tool"], &read["text"]), (&json!("agent-x"), &json!("get_node"), &json!("a.md")));
+    server.quipu(&["call", "get_node", r#"{"id": "b.md"}"#]);
+    let read = all.next();
+    assert_eq!((&read["who"], &read["tool"], &read["text"]), (&json!("quipu"), &json!("get_node"), &json!("b.md")));
     server.call("agent-x", "create_entity", json!({"name": "Ada", "entity_type": "User"}));
     let seen: Vec<Value> = (0..2).map(|_| changes.next()).collect();
     let kinds: Vec<&Value> = seen.iter().map(|trace| &trace["kind"]).collect();

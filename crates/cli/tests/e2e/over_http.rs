@@ -3,6 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "a test edits its vault behind the server's back")]
 #![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,9 @@ use serde_json::{Value, json};
 
 use crate::client::{LEGACY, PATIENCE, modern, serve_command, vault};
 use crate::http::{Answer, Events, Post, Server};
+
+/// How long the server waits before it takes a closed sending side for a client that left.
+const HALF_CLOSE_GRACE: Duration = Duration::from_secs(5);
 
 /// A session of the older generation.
 struct Session<'a> {
@@ -202,7 +207,8 @@ fn a_call_that_waits_can_be_called_off_in_either_generation() {
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 8 } });
     assert_eq!(session.dressed(Post::message(cancelled)).status(server.address), 202);
     drop(new);
-    std::thread::sleep(Duration::from_millis(200));
+    // A client that left looks like one that only closed its sending side, whose answer is waited for.
+    std::thread::sleep(HALF_CLOSE_GRACE + Duration::from_millis(300));
     owner.signal("CONT");
 
     for stream in waiting.into_iter().chain([kept]) {
@@ -211,6 +217,28 @@ fn a_call_that_waits_can_be_called_off_in_either_generation() {
     }
     let there = server.call("ada", "list_entities", json!({}))["structuredContent"].to_string();
     assert!(there.contains("kept") && !there.contains("old") && !there.contains("new"), "{there}");
+}
+
+/// As `nc -N` does it, and clients of HTTP/1.0.
+#[test]
+fn a_client_that_closes_its_sending_side_behind_its_requests_gets_every_answer() {
+    let prepared = Server::prepare(vault("//- a.md\nx\n"));
+    let owner = Owner::start(prepared.vault.path());
+    let server = prepared.start(&[]);
+    owner.signal("STOP");
+    let call = Post::call("get_node", &modern(json!({ "name": "get_node", "arguments": { "id": "a.md" } })));
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let requests = call.text(server.address) + &Post::get("/healthz").text(server.address);
+    stream.write_all(requests.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    owner.signal("CONT");
+    let mut stream = std::io::BufReader::new(stream);
+    let answer = Answer::read(&mut stream).unwrap();
+    assert_eq!(answer.message().unwrap()["result"]["structuredContent"]["id"], "a.md", "{answer:?}");
+    assert_eq!(Answer::read(&mut stream).unwrap().status, 200);
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0, "then the server closes");
 }
 
 /// A server over standard input that has the vault before the one over HTTP comes.

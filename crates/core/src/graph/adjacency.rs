@@ -8,9 +8,9 @@ use crate::model::NoteKey;
 
 /// A directed simple graph over note slots.
 #[derive(Debug, Clone, Default)]
-pub struct Graph {
+pub struct LinkGraph {
     base: Arc<Csr>,
-    /// Csr that replace those of `base`. Few: see [`Graph::with_rows`].
+    /// Csr that replace those of `base`. Few: see [`LinkGraph::with_rows`].
     changed: Arc<FxHashMap<NoteKey, Neighbours>>,
     slots: usize,
 }
@@ -30,7 +30,7 @@ struct Neighbours {
     incoming: Vec<NoteKey>,
 }
 
-impl Graph {
+impl LinkGraph {
     /// Builds a graph from the targets of each slot, whose order is kept. A list contains neither duplicates nor its own
     /// slot.
     pub fn new(targets: &[Vec<NoteKey>]) -> Self {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn edges_have_both_directions() {
-        let graph = Graph::new(&[keys(&[2, 1]), keys(&[2]), vec![]]);
+        let graph = LinkGraph::new(&[keys(&[2, 1]), keys(&[2]), vec![]]);
         assert_eq!(graph.out(NoteKey(0)), keys(&[2, 1]));
         assert_eq!(graph.incoming(NoteKey(2)), keys(&[0, 1]));
         assert_eq!(graph.incoming(NoteKey(0)), &[]);
@@ -174,7 +174,7 @@ mod tests {
             batches in prop::collection::vec(prop::collection::vec((0..30_u32, prop::collection::btree_set(0..30_u32, 0..6)), 1..5), 1..30)
         ) {
             let mut model = vec![Vec::new(); 30];
-            let mut graph = Graph::new(&model);
+            let mut graph = LinkGraph::new(&model);
             for batch in batches {
                 let rows: Vec<_> = batch
                     .into_iter()
@@ -185,7 +185,7 @@ mod tests {
                 }
                 graph = graph.with_rows(rows);
             }
-            let built = Graph::new(&model);
+            let built = LinkGraph::new(&model);
             for slot in 0..30 {
                 let key = NoteKey(slot);
                 prop_assert_eq!(graph.out(key), built.out(key));

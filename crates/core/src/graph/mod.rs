@@ -8,6 +8,6 @@ mod nearness;
 mod path;
 mod rank;
 
-pub use adjacency::Graph;
+pub use adjacency::LinkGraph;
 pub use nearness::nearness;
 pub use rank::pagerank;

@@ -5,10 +5,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Graph;
+use super::LinkGraph;
 use crate::model::NoteKey;
 
-impl Graph {
+impl LinkGraph {
     /// The first of the shortest paths from `source` to `target`, both included, comparing nodes by `order`.
     pub fn shortest_path<O: Ord>(
         &self,
@@ -132,7 +132,7 @@ mod tests {
                 .enumerate()
                 .map(|(slot, row)| row.iter().filter(|key| **key as usize != slot).copied().map(NoteKey).collect())
                 .collect();
-            let graph = Graph::new(&targets);
+            let graph = LinkGraph::new(&targets);
             prop_assert_eq!(
                 graph.shortest_path(NoteKey(source), NoteKey(target), |key| key),
                 naive(&targets, NoteKey(source), NoteKey(target))

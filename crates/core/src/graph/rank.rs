@@ -1,6 +1,6 @@
 //! The centrality of each note by the links of the whole vault.
 
-use super::Graph;
+use super::LinkGraph;
 use crate::model::NoteKey;
 
 const DAMPING: f64 = 0.85;
@@ -10,7 +10,7 @@ const MAX_ROUNDS: usize = 200;
 /// PageRank of every slot; the ranks of `live` slots add up to 1, all others are 0.
 ///
 /// A note without links distributes its rank over all, as usual.
-pub fn pagerank(graph: &Graph, live: &[NoteKey]) -> Vec<f64> {
+pub fn pagerank(graph: &LinkGraph, live: &[NoteKey]) -> Vec<f64> {
     let mut rank = vec![0.0; graph.slots()];
     if live.is_empty() {
         return rank;
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn ranks_add_up_to_one_and_favour_linked_notes() {
         let keys: Vec<NoteKey> = (0..4).map(NoteKey).collect();
-        let graph = Graph::new(&[vec![keys[3]], vec![keys[3]], vec![], vec![keys[0]]]);
+        let graph = LinkGraph::new(&[vec![keys[3]], vec![keys[3]], vec![], vec![keys[0]]]);
         let rank = pagerank(&graph, &keys);
         assert!((rank.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{rank:?}");
         assert!(rank[3] > rank[0] && rank[0] > rank[1], "{rank:?}");
@@ -62,6 +62,6 @@ mod tests {
 
     #[test]
     fn an_empty_vault_has_no_ranks() {
-        assert!(pagerank(&Graph::default(), &[]).is_empty());
+        assert!(pagerank(&LinkGraph::default(), &[]).is_empty());
     }
 }

@@ -18,7 +18,7 @@ use super::publish::{publish, snapshot_of_saved};
 use super::read::{NoteReader, ReadOutcome, WrittenFile};
 use super::saved_links;
 use super::snapshot::Snapshot;
-use super::writer::{ChangedNotes, NoteChanges, StagedNote, Writer};
+use super::writer::{ChangedNotes, StagedNote, Writer, WrittenNotes};
 use crate::model::{ContentHash, FileStat, Link, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{PARSER_VERSION, TitleRule, read_note};
 use crate::ports::{Clock, FileContent, NoteStore, Sources, StoreError, VaultError, VaultFiles};
@@ -168,7 +168,7 @@ impl Indexer {
     /// Applies files that this process has just written, without reading them back.
     pub(crate) fn apply_written(&self, writer: &mut Writer, files: Vec<WrittenFile>) {
         let before = self.snapshot();
-        let mut changes = NoteChanges::default();
+        let mut changes = WrittenNotes::default();
         let key_of = |file: &WrittenFile| before.find_exact(file.renamed_from.as_ref().unwrap_or(&file.path));
         let keys: Vec<Option<NoteKey>> = files.iter().map(key_of).collect();
         for (WrittenFile { path, content, .. }, key) in files.into_iter().zip(keys.iter().copied()) {
@@ -241,7 +241,7 @@ impl Indexer {
             }
         }
         report.removed += plan.removed.len();
-        let changes = NoteChanges { removed: plan.removed, ..NoteChanges::default() };
+        let changes = WrittenNotes { removed: plan.removed, ..WrittenNotes::default() };
         staged.extend(self.save(writer, &before, changes));
         plan.warnings.into_iter().for_each(|warning| self.warnings.push(warning));
         self.publish(writer, staged);
@@ -258,8 +258,8 @@ impl Indexer {
         files: &[FileToRead],
         outcomes: Vec<ReadOutcome>,
         report: &mut IndexReport,
-    ) -> NoteChanges {
-        let mut changes = NoteChanges::default();
+    ) -> WrittenNotes {
+        let mut changes = WrittenNotes::default();
         for (file, outcome) in files.iter().zip(outcomes) {
             match outcome {
                 ReadOutcome::Unchanged { key, stat } => changes.unchanged.push((key, stat)),
@@ -283,7 +283,7 @@ impl Indexer {
     }
 
     /// Saves changes. The store only speeds up the next start and finds words, so its failure is a warning.
-    fn save(&self, writer: &mut Writer, before: &Snapshot, changes: NoteChanges) -> Vec<StagedNote> {
+    fn save(&self, writer: &mut Writer, before: &Snapshot, changes: WrittenNotes) -> Vec<StagedNote> {
         if let Err(error) = writer.save(&*self.store, before, &changes, self.clock.now_ns()) {
             let message = format!("{error}; notes are safe and served, but a search for words may miss the newest");
             self.warnings.push(Warning { path: ".quipu/index".into(), message });

@@ -14,7 +14,7 @@ use super::saved_links::Targets;
 use super::snapshot::{Snapshot, SnapshotEntry};
 use super::tables::{ChangedSlots, Unchanged};
 use super::writer::{ChangedNotes, StagedNote, Writer};
-use crate::graph::Graph;
+use crate::graph::LinkGraph;
 use crate::model::{Note, NoteKey, VaultPath, hash_of_target};
 
 /// The snapshot after some changes.
@@ -82,7 +82,7 @@ fn ordered(entries: &mut [Option<SnapshotEntry>]) -> (Vec<NoteKey>, CaseVariants
 fn assembled(entries: Vec<Option<SnapshotEntry>>, order: Vec<NoteKey>, case_variants: CaseVariants) -> Snapshot {
     let row_of = |slot| row(&entries, NoteKey::of_slot(slot));
     let rows: Vec<Vec<NoteKey>> = (0..entries.len()).into_par_iter().map(row_of).collect();
-    Snapshot::new(entries, order, case_variants, Graph::new(&rows))
+    Snapshot::new(entries, order, case_variants, LinkGraph::new(&rows))
 }
 
 /// A resolver over all notes.

@@ -11,7 +11,7 @@ use super::names::{NameHashes, NameTable, names_of};
 use super::publish::resolver_of;
 use super::resolve::Resolver;
 use super::tables::{ChangedSlots, Tables, Unchanged};
-use crate::graph::{Graph, pagerank};
+use crate::graph::{LinkGraph, pagerank};
 use crate::model::{ContentHash, Link, Note, NoteKey, Tag, fold, loose_hash};
 use crate::query::Columns;
 
@@ -22,7 +22,7 @@ pub struct Snapshot {
     /// By id.
     order: Vec<NoteKey>,
     case_variants: CaseVariants,
-    graph: Graph,
+    graph: LinkGraph,
     tables: Tables,
 }
 
@@ -67,7 +67,7 @@ impl Snapshot {
         entries: Vec<Option<SnapshotEntry>>,
         order: Vec<NoteKey>,
         case_variants: CaseVariants,
-        graph: Graph,
+        graph: LinkGraph,
     ) -> Self {
         Self { entries, order, case_variants, graph, tables: Tables::default() }
     }
@@ -183,7 +183,7 @@ impl Snapshot {
     }
 
     /// The graph of links.
-    pub fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &LinkGraph {
         &self.graph
     }
 

@@ -17,7 +17,7 @@ pub(super) type StagedNote = (NoteKey, Option<Note>);
 
 /// What the files of a batch changed.
 #[derive(Default)]
-pub(super) struct NoteChanges {
+pub(super) struct WrittenNotes {
     /// New and changed notes with their texts.
     pub(super) read: Vec<(NoteKey, Note, String)>,
     /// Notes with unchanged bytes.
@@ -25,7 +25,7 @@ pub(super) struct NoteChanges {
     pub(super) removed: Vec<NoteKey>,
 }
 
-impl NoteChanges {
+impl WrittenNotes {
     pub(super) fn into_staged(self, before: &Snapshot) -> impl Iterator<Item = StagedNote> {
         let newer = |(key, stat): &(NoteKey, FileStat)| before.note(*key).stat != *stat;
         let restated = |(key, stat)| (key, Some(Note { stat, ..before.note(key).clone() }));
@@ -121,7 +121,7 @@ impl Writer {
         &mut self,
         store: &dyn NoteStore,
         before: &Snapshot,
-        changes: &NoteChanges,
+        changes: &WrittenNotes,
         now_ns: i64,
     ) -> Result<(), StoreError> {
         let read = changes.read.iter();

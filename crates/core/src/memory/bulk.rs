@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, name_key};
-use super::names::{Comparison, compare};
+use super::names::{NameComparison, compare};
 use super::write::{Creation, EntityDraft, creation, into_observation, text_of};
 use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
 
@@ -113,26 +113,26 @@ impl Memory {
                 made.observations.insert(before.min(made.observations.len()), observation);
             }
         }
-        let duplicate = |duplicate: LikelyDuplicate| match duplicate {
-            LikelyDuplicate::Existing(entity) => entity,
-            LikelyDuplicate::InBulk(place) => made.entities[place].clone(),
+        let duplicate = |duplicate: DuplicateReason| match duplicate {
+            DuplicateReason::Existing(entity) => entity,
+            DuplicateReason::InBulk(place) => made.entities[place].clone(),
         };
         made.likely_duplicates =
             likely_duplicates.into_iter().map(|(place, found)| (place, duplicate(found))).collect();
         Ok(made)
     }
 
-    fn likely_duplicates(&self, drafts: &[EntityDraft]) -> Result<Vec<(usize, LikelyDuplicate)>, MemoryError> {
+    fn likely_duplicates(&self, drafts: &[EntityDraft]) -> Result<Vec<(usize, DuplicateReason)>, MemoryError> {
         let mut duplicates = Vec::new();
         for (place, draft) in drafts.iter().enumerate() {
             match self.duplicate_of(draft, false, None)? {
                 Some(Creation::Duplicate { name_taken: false, existing, .. }) => {
-                    duplicates.push((place, LikelyDuplicate::Existing(existing)));
+                    duplicates.push((place, DuplicateReason::Existing(existing)));
                 }
                 // A taken name is refused by the store.
                 _ => {
                     let before = drafts[..place].iter().position(|before| self.is_duplicate(draft, before));
-                    duplicates.extend(before.map(|before| (place, LikelyDuplicate::InBulk(before))));
+                    duplicates.extend(before.map(|before| (place, DuplicateReason::InBulk(before))));
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Memory {
         names(before).any(|other| {
             let is_shared = names(draft).any(|name| name_key(name) == name_key(other));
             let same = compare(&draft.name, other);
-            is_shared || matches!(same, Comparison::Same { distance } if distance < self.rule.distance)
+            is_shared || matches!(same, NameComparison::Same { distance } if distance < self.rule.distance)
         })
     }
 
@@ -209,7 +209,7 @@ impl Memory {
 }
 
 /// The likely duplicate of a draft.
-enum LikelyDuplicate {
+enum DuplicateReason {
     Existing(Entity),
     /// At this place of the same bulk.
     InBulk(usize),

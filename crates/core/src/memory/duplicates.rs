@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, name_key, text_of_entity};
-use super::names::{Comparison, compare};
+use super::names::{NameComparison, compare};
 use super::write::{Creation, EntityDraft};
 use crate::ports::{Role, TextOwner};
 
@@ -90,9 +90,9 @@ impl Memory {
             let between = distances[&existing.id];
             let names = [&existing.name].into_iter().chain(&existing.aliases);
             let apart = names.map(|name| match compare(&draft.name, name) {
-                Comparison::Same { distance } => distance.min(between),
-                Comparison::Apart => 1.0,
-                Comparison::Open => between,
+                NameComparison::Same { distance } => distance.min(between),
+                NameComparison::Apart => 1.0,
+                NameComparison::Open => between,
             });
             let distance = apart.fold(1.0, f32::min);
             let is_closer = |(known, best): &(Entity, f32)| (distance, existing.id) < (*best, known.id);

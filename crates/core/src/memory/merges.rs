@@ -6,7 +6,7 @@ use super::duplicates::{cosine_at, meaning_distance};
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Relation};
-use super::names::{Comparison, compare};
+use super::names::{NameComparison, compare};
 use super::search::EntityNames;
 use super::write::into_entity;
 use crate::ports::{Author, ChangeNumber, MemoryChange, MemoryItem, RelationFilter};
@@ -127,7 +127,7 @@ impl Memory {
         let named = names.pairs(1.0 - threshold.max(LIKE_NAMES)).into_iter();
         for (a, b, said, alike) in named.filter(|(a, b, ..)| may_be_one(&names_of(*a), &names_of(*b))) {
             match said {
-                Comparison::Same { distance } => note(a, b, distance),
+                NameComparison::Same { distance } => note(a, b, distance),
                 _ => note(a, b, 1.0 - alike),
             }
         }
@@ -205,5 +205,5 @@ fn has_common_name(a: &Entity, b: &Entity) -> bool {
     let names =
         |entity: &Entity| -> Vec<String> { [&entity.name].into_iter().chain(&entity.aliases).cloned().collect() };
     let (of_a, of_b) = (names(a), names(b));
-    of_a.iter().any(|a| of_b.iter().any(|b| matches!(compare(a, b), Comparison::Same { .. })))
+    of_a.iter().any(|a| of_b.iter().any(|b| matches!(compare(a, b), NameComparison::Same { .. })))
 }

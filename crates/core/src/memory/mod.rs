@@ -36,5 +36,7 @@ pub use merges::{MergePlan, MergeSuggestion, Merged};
 pub use model::{Entity, EntityId, Observation, ObservationId, PART_OF, Relation, RelationId, name_key};
 pub use read::{DetailPart, EntityDetail, EntityPage, PageRequest, Subgraph};
 pub use redaction::{RedactionScope, merges};
-pub use search::{Embedded, Field, Fields, FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery, VectorError};
+pub use search::{
+    Embedded, FoundEntity, FoundPage, MemoryField, MemoryFields, SearchBy, SearchQuery, SubgraphQuery, VectorError,
+};
 pub use write::{Creation, EntityDraft, Observed};

@@ -10,7 +10,7 @@ use crate::search::words::{WordKind, unaccented, words};
 
 /// The result of comparing names.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Comparison {
+pub(super) enum NameComparison {
     /// The same words.
     Same {
         /// Above 0 only for typing errors.
@@ -41,7 +41,7 @@ const SHORTEST_SOUND: usize = 3;
 const SHORTEST_DOUBLING: usize = 9;
 
 /// Compares two names.
-pub(super) fn compare(a: &str, b: &str) -> Comparison {
+pub(super) fn compare(a: &str, b: &str) -> NameComparison {
     NameWords::of(a).compare(&NameWords::of(b))
 }
 
@@ -91,9 +91,11 @@ impl NameWords {
         Self { telling, plain, spelled, undoubled: undoubled(&key), led, pictures }
     }
 
-    fn compare(&self, other: &Self) -> Comparison {
+    fn compare(&self, other: &Self) -> NameComparison {
         match self.compare_words(other) {
-            Comparison::Same { .. } if self.leads_elsewhere(other) || self.shows_another(other) => Comparison::Apart,
+            NameComparison::Same { .. } if self.leads_elsewhere(other) || self.shows_another(other) => {
+                NameComparison::Apart
+            }
             said => said,
         }
     }
@@ -114,14 +116,14 @@ impl NameWords {
         has_own(&self.pictures, &other.pictures) && has_own(&other.pictures, &self.pictures)
     }
 
-    fn compare_words(&self, other: &Self) -> Comparison {
+    fn compare_words(&self, other: &Self) -> NameComparison {
         // Numbers count in order: 5/1 is another day than 1/5.
         if self.telling != other.telling {
             let is_cut_otherwise = self.spelled == other.spelled;
-            return if is_cut_otherwise { Comparison::Same { distance: 0.0 } } else { Comparison::Apart };
+            return if is_cut_otherwise { NameComparison::Same { distance: 0.0 } } else { NameComparison::Apart };
         }
         if self.together() == other.together() {
-            return Comparison::Same { distance: 0.0 };
+            return NameComparison::Same { distance: 0.0 };
         }
         let mut unmatched: Vec<&str> = other.plain.iter().map(String::as_str).collect();
         let (mut alone, mut typos) = (0_usize, 0_usize);
@@ -137,11 +139,11 @@ impl NameWords {
             }
         }
         match (alone, unmatched.len()) {
-            (0, 0) => Comparison::Same { distance: TYPO * typos as f32 / self.plain.len().max(1) as f32 },
+            (0, 0) => NameComparison::Same { distance: TYPO * typos as f32 / self.plain.len().max(1) as f32 },
             // A model number or an error code identifies an entity: one more word beside it is a remark.
-            (0, 1) | (1, 0) if self.telling.iter().any(|word| identifies(word)) => Comparison::Open,
-            (0 | 1, 0 | 1) => Comparison::Apart,
-            _ => Comparison::Open,
+            (0, 1) | (1, 0) if self.telling.iter().any(|word| identifies(word)) => NameComparison::Open,
+            (0 | 1, 0 | 1) => NameComparison::Apart,
+            _ => NameComparison::Open,
         }
     }
 
@@ -150,7 +152,7 @@ impl NameWords {
     /// suggest a merge.
     pub(super) fn tell_apart(&self, other: &Self) -> bool {
         let differ_in_doubling = self.undoubled.len() >= SHORTEST_TYPO && self.undoubled == other.undoubled;
-        !differ_in_doubling && !self.is_spelled_alike(other) && self.compare(other) == Comparison::Apart
+        !differ_in_doubling && !self.is_spelled_alike(other) && self.compare(other) == NameComparison::Apart
     }
 
     /// Whether two names have the same words but one, and that one in two spellings.
@@ -340,9 +342,9 @@ mod tests {
             ("Phase 1 Milestone 2", "Phase 2 Milestone 1"),
             ("Lot 1 23", "Lot 12 3"),
         ] {
-            assert_eq!(compare(a, b), Comparison::Apart, "{a} and {b}");
+            assert_eq!(compare(a, b), NameComparison::Apart, "{a} and {b}");
         }
-        assert_eq!(compare("Python 3", "Python3"), Comparison::Same { distance: 0.0 });
+        assert_eq!(compare("Python 3", "Python3"), NameComparison::Same { distance: 0.0 });
     }
 
     #[test]
@@ -384,8 +386,8 @@ mod tests {
             ("キャッシュの有効化", "キャッシュの無効化"),
             ("公開リポジトリ一覧", "非公開リポジトリ一覧"),
         ] {
-            assert_eq!(compare(a, b), Comparison::Apart, "{a} / {b}");
-            assert_eq!(compare(b, a), Comparison::Apart, "{b} / {a}");
+            assert_eq!(compare(a, b), NameComparison::Apart, "{a} / {b}");
+            assert_eq!(compare(b, a), NameComparison::Apart, "{b} / {a}");
         }
     }
 
@@ -412,7 +414,7 @@ mod tests {
             ("データベースサーバー", "データベースサーバ"),
         ] {
             let same = compare(a, b);
-            assert!(matches!(same, Comparison::Same { distance } if distance < 0.25), "{a} / {b}: {same:?}");
+            assert!(matches!(same, NameComparison::Same { distance } if distance < 0.25), "{a} / {b}: {same:?}");
         }
     }
 
@@ -439,7 +441,7 @@ mod tests {
             ("Christina Moss", "Kristina Moss"),
         ] {
             assert!(!tells_apart(a, b), "{a} / {b}");
-            assert_eq!(compare(a, b), Comparison::Apart, "{a} / {b}: a new entity is not refused");
+            assert_eq!(compare(a, b), NameComparison::Apart, "{a} / {b}: a new entity is not refused");
         }
         for (a, b) in [
             ("Clare", "Claire"),
@@ -462,14 +464,14 @@ mod tests {
         for (a, b) in [("Apollo", "Apollo 11"), ("Lot 11", "Lot 1"), ("col", "cool"), ("Apollo", "Polo")] {
             assert!(tells_apart(a, b), "{a} / {b}");
         }
-        assert_eq!(compare("Diner", "Dinner"), Comparison::Apart, "it holds nothing back");
+        assert_eq!(compare("Diner", "Dinner"), NameComparison::Apart, "it holds nothing back");
     }
 
     #[test]
     fn several_other_words_leave_it_open() {
-        assert_eq!(compare("Login page is slow", "Slow response when signing in"), Comparison::Open);
-        assert_eq!(compare("Sony turntable PSLX350H", "Sony belt-drive turntable PS-LX350H"), Comparison::Open);
-        assert_eq!(compare("Report Q3FY24 draft", "Report Q3FY24 final"), Comparison::Apart);
-        assert_eq!(compare("Postgres", "PostgreSQL database server"), Comparison::Open);
+        assert_eq!(compare("Login page is slow", "Slow response when signing in"), NameComparison::Open);
+        assert_eq!(compare("Sony turntable PSLX350H", "Sony belt-drive turntable PS-LX350H"), NameComparison::Open);
+        assert_eq!(compare("Report Q3FY24 draft", "Report Q3FY24 final"), NameComparison::Apart);
+        assert_eq!(compare("Postgres", "PostgreSQL database server"), NameComparison::Open);
     }
 }

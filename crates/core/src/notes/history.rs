@@ -48,13 +48,13 @@ pub struct NoteVersion {
 
 /// What the history has of one note, newest first.
 pub(super) struct NoteTrace {
-    steps: Vec<Step>,
+    steps: Vec<HistoryStep>,
     /// Every name that it had.
     pub(super) names: Vec<NamePeriod>,
 }
 
 /// One write of the note.
-struct Step {
+struct HistoryStep {
     number: WriteNumber,
     at_ns: i64,
     by: String,
@@ -141,7 +141,7 @@ impl Knowledge {
     #[expect(clippy::type_complexity, reason = "two values of one loop")]
     fn trace_name(
         &self,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<HistoryStep>,
         at: &VaultPath,
         before: WriteNumber,
     ) -> Result<(Option<(WriteNumber, i64)>, Option<VaultPath>), NoteError> {
@@ -150,7 +150,7 @@ impl Knowledge {
             for file in files {
                 if file.path == *at {
                     let from = file.from.clone();
-                    steps.push(Step { number, at_ns, by: by.clone(), file });
+                    steps.push(HistoryStep { number, at_ns, by: by.clone(), file });
                     if from.is_some() {
                         return Ok((Some((number, at_ns)), from));
                     }
@@ -207,7 +207,7 @@ impl Knowledge {
             return Ok(content.bytes.clone());
         }
         let mut is_known = false;
-        for Step { file, .. } in &note.trace.steps {
+        for HistoryStep { file, .. } in &note.trace.steps {
             is_known |= file.after.is_some_and(|after| after.hash.to_string() == version);
             let Some(before) = file.before.filter(|before| before.hash.to_string() == version) else { continue };
             is_known = true;
@@ -226,7 +226,7 @@ impl NoteTrace {
     /// The versions, newest first. Where a version was replaced that no write made, another program made it.
     fn versions(&self, current: Option<&FileContent>) -> Vec<NoteVersion> {
         let mut versions = Vec::new();
-        let mut newer: Option<&Step> = None;
+        let mut newer: Option<&HistoryStep> = None;
         let steps =
             self.steps.iter().enumerate().filter(|(index, _)| !self.is_half_of_move(*index)).map(|(_, step)| step);
         let present = current.map(|content| LoggedVersion::of(&content.bytes, content.stat.modified_ns));
@@ -259,7 +259,7 @@ impl NoteTrace {
     }
 }
 
-impl Step {
+impl HistoryStep {
     fn version(&self, is_kept: bool) -> Option<NoteVersion> {
         let shown = self.file.after.or(self.file.before)?;
         Some(NoteVersion {

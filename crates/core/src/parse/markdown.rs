@@ -31,7 +31,7 @@ const MAX_TAG_PLACES: usize = 1_000_000;
 pub(super) struct Markdown {
     pub(super) sites: Vec<LinkSite>,
     /// Headings at the top level: not in a quote, list or other block.
-    pub(super) headings: Vec<Heading>,
+    pub(super) headings: Vec<ParsedHeading>,
     /// The ranges of tag names, without `#`.
     pub(super) tags: Vec<Range<usize>>,
     pub(super) tasks: Vec<Task>,
@@ -47,7 +47,7 @@ pub(super) struct Task {
 
 /// A heading at the top level.
 #[derive(Debug)]
-pub(super) struct Heading {
+pub(super) struct ParsedHeading {
     pub(super) level: u8,
     pub(super) text: String,
     pub(super) range: Range<usize>,
@@ -57,7 +57,7 @@ pub(super) struct Heading {
 
 /// Which links are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum WantedParts {
     /// Links to notes.
     Notes,
     /// Markdown links and images with a relative path to another file.
@@ -78,10 +78,10 @@ pub(super) fn read(body: &str) -> Markdown {
     let body = parsed_part(body);
     let shortcodes = shortcode::find(body);
     if shortcodes.is_empty() {
-        return Pass::new(body, Wanted::Notes).read();
+        return Pass::new(body, WantedParts::Notes).read();
     }
     let without = shortcode::without(body, &shortcodes);
-    Pass { shortcodes, ..Pass::new(&without, Wanted::Notes) }.read()
+    Pass { shortcodes, ..Pass::new(&without, WantedParts::Notes) }.read()
 }
 
 /// The relative links of a body to files that are not notes.
@@ -89,18 +89,18 @@ pub(super) fn other_file_sites(body: &str) -> Vec<LinkSite> {
     let body = parsed_part(body);
     let shortcodes = shortcode::find(body);
     let without = shortcode::without(body, &shortcodes);
-    Pass::new(&without, Wanted::OtherFiles).read().sites
+    Pass::new(&without, WantedParts::OtherFiles).read().sites
 }
 
 struct Pass<'b> {
     body: &'b str,
-    wanted: Wanted,
+    wanted: WantedParts,
     depth: usize,
     in_code: bool,
     /// Whether the body is the text of an HTML block; HTML in it is not parsed again.
     is_within_html: bool,
     /// The open heading, with its depth.
-    heading: Option<(Heading, usize)>,
+    heading: Option<(ParsedHeading, usize)>,
     links: Vec<OpenLink<'b>>,
     /// Running text whose end may still move: the parser returns `#a_b` in three pieces.
     running: Range<usize>,
@@ -116,7 +116,7 @@ struct Pass<'b> {
 }
 
 impl<'b> Pass<'b> {
-    fn new(body: &'b str, wanted: Wanted) -> Self {
+    fn new(body: &'b str, wanted: WantedParts) -> Self {
         Self {
             body,
             wanted,
@@ -191,7 +191,8 @@ impl<'b> Pass<'b> {
             Tag::CodeBlock(_) => self.in_code = true,
             Tag::HtmlBlock => self.html = Some(Vec::new()),
             Tag::Heading { level, .. } => {
-                let heading = Heading { level: level as u8, text: String::new(), range: range.clone(), hidden: false };
+                let heading =
+                    ParsedHeading { level: level as u8, text: String::new(), range: range.clone(), hidden: false };
                 self.heading = Some((heading, self.depth));
             }
             Tag::Link { link_type, dest_url, id, .. } | Tag::Image { link_type, dest_url, id, .. } => {
@@ -225,7 +226,7 @@ impl<'b> Pass<'b> {
                 if let Some((heading, 0)) = self.heading.take()
                     && self.found.headings.len() <= MAX_HEADINGS
                 {
-                    self.found.headings.push(Heading { text: heading.text.trim().to_owned(), ..heading });
+                    self.found.headings.push(ParsedHeading { text: heading.text.trim().to_owned(), ..heading });
                 }
             }
             TagEnd::Link | TagEnd::Image => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CowStr, LinkType as MarkdownLink};
 
 use super::link_site::{LinkSite, TargetForm};
-use super::markdown::Wanted;
+use super::markdown::WantedParts;
 use super::{destination, wikilink};
 use crate::model::{Link, LinkSyntax, LinkType};
 
@@ -23,9 +23,9 @@ pub(super) struct OpenLink<'b> {
 
 impl OpenLink<'_> {
     /// The link, if its target is wanted.
-    pub(super) fn close(self, body: &str, range: Range<usize>, wanted: Wanted) -> Option<LinkSite> {
+    pub(super) fn close(self, body: &str, range: Range<usize>, wanted: WantedParts) -> Option<LinkSite> {
         if matches!(self.kind, MarkdownLink::WikiLink { .. }) {
-            if wanted == Wanted::OtherFiles {
+            if wanted == WantedParts::OtherFiles {
                 return None;
             }
             let syntax = if self.is_image { LinkSyntax::Embed } else { LinkSyntax::Wiki };
@@ -37,8 +37,8 @@ impl OpenLink<'_> {
             return Some(LinkSite { link: wiki.link, range, target_range, form: TargetForm::Wiki });
         }
         let found = match wanted {
-            Wanted::Notes => destination::read(&self.url).filter(|found| !(self.is_image && found.is_page))?,
-            Wanted::OtherFiles => destination::read_other_file(&self.url)?,
+            WantedParts::Notes => destination::read(&self.url).filter(|found| !(self.is_image && found.is_page))?,
+            WantedParts::OtherFiles => destination::read_other_file(&self.url)?,
         };
         // White space, `]` and `(` separate the visible content from the destination.
         let (from, opener) = match &self.definition {

@@ -54,7 +54,7 @@ pub(crate) fn rewrite_sites(
     find: fn(&str) -> Vec<LinkSite>,
 ) -> RewrittenBytes {
     let text = &*same_length_text(bytes);
-    let mut edits: Vec<Edit> = Vec::new();
+    let mut edits: Vec<LinkEdit> = Vec::new();
     let mut edit_at: FxHashMap<usize, usize> = FxHashMap::default();
     let mut refused = Vec::new();
     for (index, (site, target)) in sites.iter().zip(targets).enumerate() {
@@ -65,7 +65,7 @@ pub(crate) fn rewrite_sites(
             None => match replacement(site, &target).filter(|(range, _)| is_utf8(&bytes[range.clone()])) {
                 Some((range, written)) => {
                     edit_at.insert(site.target_range.start, edits.len());
-                    edits.push(Edit { range, written, target, sites: vec![index] });
+                    edits.push(LinkEdit { range, written, target, sites: vec![index] });
                 }
                 None => refused.push((index, target)),
             },
@@ -82,7 +82,7 @@ pub(crate) fn rewrite_sites(
 type Source<'a> = (&'a str, &'a [LinkSite], fn(&str) -> Vec<LinkSite>);
 
 #[derive(Clone)]
-struct Edit {
+struct LinkEdit {
     /// The bytes to replace: the target, or the whole YAML scalar.
     range: Range<usize>,
     written: String,
@@ -117,7 +117,12 @@ fn written_target(form: &TargetForm, target: &str) -> Option<String> {
 }
 
 /// Accepts the candidates that read back, by bisection.
-fn accept(source: Source<'_>, accepted: &mut Vec<Edit>, candidates: Vec<Edit>, refused: &mut Vec<(usize, String)>) {
+fn accept(
+    source: Source<'_>,
+    accepted: &mut Vec<LinkEdit>,
+    candidates: Vec<LinkEdit>,
+    refused: &mut Vec<(usize, String)>,
+) {
     if candidates.is_empty() {
         return;
     }
@@ -138,7 +143,7 @@ fn accept(source: Source<'_>, accepted: &mut Vec<Edit>, candidates: Vec<Edit>, r
 }
 
 /// Whether the edited text has the same links except for the new targets.
-fn reads_back((text, sites, find): Source<'_>, edits: &[Edit]) -> bool {
+fn reads_back((text, sites, find): Source<'_>, edits: &[LinkEdit]) -> bool {
     let mut expected: Vec<Link> = sites.iter().map(|site| site.link.clone()).collect();
     for edit in edits {
         for index in &edit.sites {
@@ -157,8 +162,8 @@ fn reads_back((text, sites, find): Source<'_>, edits: &[Edit]) -> bool {
     found.len() == expected.len() && found.iter().zip(&expected).all(|(found, expected)| same(found, expected))
 }
 
-fn apply(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
-    let mut ordered: Vec<&Edit> = edits.iter().collect();
+fn apply(bytes: &[u8], edits: &[LinkEdit]) -> Vec<u8> {
+    let mut ordered: Vec<&LinkEdit> = edits.iter().collect();
     ordered.sort_by_key(|edit| edit.range.start);
     let mut written = Vec::with_capacity(bytes.len());
     let mut done = 0;

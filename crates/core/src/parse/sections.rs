@@ -1,10 +1,10 @@
 //! Splits a body into sections at its top-level H2 and H3 headings, never inside a code fence, a quote or a list.
 
-use super::markdown::Heading;
+use super::markdown::ParsedHeading;
 use crate::model::Section;
 
 /// Splits the body that starts at `body_start`. The first section is the preamble, even if empty.
-pub(super) fn split(text: &str, body_start: usize, headings: Vec<Heading>) -> Vec<Section> {
+pub(super) fn split(text: &str, body_start: usize, headings: Vec<ParsedHeading>) -> Vec<Section> {
     let body = &text[body_start..];
     let mut sections = vec![Section { heading: None, level: 0, range: body_start..text.len(), text_start: body_start }];
     for heading in headings.into_iter().filter(|heading| matches!(heading.level, 2 | 3)) {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::model::{Value, fold};
 
-use super::field::{Field, Kind};
+use super::field::{Field, FieldKind};
 use super::scalar::{Scalar, Span, duration};
 
 /// How a field is compared with a value.
@@ -71,12 +71,12 @@ impl Operator {
         }
     }
 
-    fn applies_to(self, kind: Kind) -> bool {
+    fn applies_to(self, kind: FieldKind) -> bool {
         match self {
             Self::Eq | Self::Ne | Self::In => true,
-            Self::Lt | Self::Le | Self::Gt | Self::Ge | Self::Exists | Self::Missing => kind != Kind::Note,
-            Self::Contains | Self::StartsWith => matches!(kind, Kind::Text | Kind::Any),
-            Self::Within => matches!(kind, Kind::Time | Kind::Any),
+            Self::Lt | Self::Le | Self::Gt | Self::Ge | Self::Exists | Self::Missing => kind != FieldKind::Note,
+            Self::Contains | Self::StartsWith => matches!(kind, FieldKind::Text | FieldKind::Any),
+            Self::Within => matches!(kind, FieldKind::Time | FieldKind::Any),
         }
     }
 }
@@ -253,8 +253,8 @@ impl Test {
         Self::Values { passes, negated: false }
     }
 
-    fn is_one_of(kind: Kind, wanted: Vec<Operand>, negated: bool) -> Self {
-        if kind == Kind::Note {
+    fn is_one_of(kind: FieldKind, wanted: Vec<Operand>, negated: bool) -> Self {
+        if kind == FieldKind::Note {
             return Self::Notes { names: wanted.into_iter().map(|wanted| wanted.text).collect(), negated };
         }
         Self::Values { passes: Comparison::IsOneOf(OneOf::new(wanted)), negated }
@@ -290,16 +290,16 @@ impl Operand {
         };
         let text = text.trim();
         let wanted = Self {
-            text: if field.kind() == Kind::Note { text.to_owned() } else { fold(text) },
+            text: if field.kind() == FieldKind::Note { text.to_owned() } else { fold(text) },
             number: text.parse().ok().filter(|number: &f64| number.is_finite()),
             span: Span::parse(text),
             flag: text.parse().ok(),
         };
         match field.kind() {
-            Kind::Number if wanted.number.is_none() => {
+            FieldKind::Number if wanted.number.is_none() => {
                 Err(ConditionError(format!("`{}` is compared with a number", field.name())))
             }
-            Kind::Time if wanted.span.is_none() => Err(ConditionError(format!(
+            FieldKind::Time if wanted.span.is_none() => Err(ConditionError(format!(
                 "`{}` is compared with an ISO date or time such as 2026-11-16; for the last days use `within` 7d",
                 field.name()
             ))),

@@ -49,7 +49,7 @@ pub enum Field {
 
 /// What the values of a field are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text,
     Number,
     Time,
@@ -131,20 +131,20 @@ impl Field {
 
     /// Whether it can be shown, sorted and grouped by, and not only be in a condition.
     pub fn has_values(&self) -> bool {
-        self.kind() != Kind::Note
+        self.kind() != FieldKind::Note
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> FieldKind {
         match self {
             Self::Id | Self::Folder | Self::Title | Self::Aliases | Self::Tags | Self::DocType | Self::Properties => {
-                Kind::Text
+                FieldKind::Text
             }
-            Self::Created | Self::Modified => Kind::Time,
+            Self::Created | Self::Modified => FieldKind::Time,
             Self::Chars | Self::LinksOut | Self::LinksIn | Self::BrokenLinks | Self::TasksOpen | Self::TasksDone => {
-                Kind::Number
+                FieldKind::Number
             }
-            Self::Property(_) => Kind::Any,
-            Self::LinksTo | Self::LinkedFrom => Kind::Note,
+            Self::Property(_) => FieldKind::Any,
+            Self::LinksTo | Self::LinkedFrom => FieldKind::Note,
         }
     }
 
@@ -197,7 +197,7 @@ impl Field {
         }
     }
 
-    /// The value of a field of [`Kind::Number`].
+    /// The value of a field of [`FieldKind::Number`].
     fn count(&self, snapshot: &Snapshot, key: NoteKey) -> usize {
         let counts = snapshot.note(key).counts;
         match self {

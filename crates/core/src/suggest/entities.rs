@@ -82,14 +82,14 @@ pub struct SuggestedRelation {
 
 /// Collects entities by the key of their name.
 #[derive(Default)]
-struct Found {
+struct EntityCandidate {
     entities: Vec<SuggestedEntity>,
     by_key: FxHashMap<String, usize>,
     /// Names that turned out to be another entity's alias.
     aliases: FxHashMap<usize, usize>,
 }
 
-impl Found {
+impl EntityCandidate {
     /// Adds a name, or a mention of one that is there. The surer of two finds decides the type.
     fn add(&mut self, name: &str, entity_type: &str, confidence: f32, mention: Option<Mention>) -> usize {
         let key = name_key(name);
@@ -134,7 +134,7 @@ impl Knowledge {
     ) -> Result<EntitySuggestions, MemoryError> {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         let body = if note.is_some() { text_start(text.as_bytes()) } else { 0 };
-        let mut found = Found::default();
+        let mut found = EntityCandidate::default();
         let mut links: Vec<(usize, usize, String)> = Vec::new();
         if let Some((snapshot, key)) = note {
             links = linked(snapshot, key, text, &mut found);
@@ -183,7 +183,7 @@ impl Knowledge {
 }
 
 /// Adds what a language model found, all of which is in the text. Returns its relations.
-fn add_named(named: &NamedEntities, text: &str, found: &mut Found) -> Vec<(usize, usize, String)> {
+fn add_named(named: &NamedEntities, text: &str, found: &mut EntityCandidate) -> Vec<(usize, usize, String)> {
     for (name, entity_type) in &named.entities {
         let lines = text.lines().enumerate().filter(|(_, line)| contains_folded(line, name));
         let mut mentions = lines.map(|(number, line)| mention(number + 1, line)).take(MAX_MENTIONS).peekable();
@@ -201,7 +201,7 @@ fn add_named(named: &NamedEntities, text: &str, found: &mut Found) -> Vec<(usize
 }
 
 /// Adds names found by their spelling.
-fn add_spelled(text: &str, frontmatter_lines: usize, found: &mut Found) {
+fn add_spelled(text: &str, frontmatter_lines: usize, found: &mut EntityCandidate) {
     let lines: Vec<&str> = text.lines().collect();
     for name in spelled_names(text, frontmatter_lines) {
         for line in &name.lines {
@@ -212,7 +212,7 @@ fn add_spelled(text: &str, frontmatter_lines: usize, found: &mut Found) {
 }
 
 /// The note itself and the notes it links to, with the links between them.
-fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut Found) -> Vec<(usize, usize, String)> {
+fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut EntityCandidate) -> Vec<(usize, usize, String)> {
     let note = snapshot.note(key);
     let Some(title) = usable(&note.title) else { return Vec::new() };
     let own = found.add(title, &type_of(note), OWN_TITLE, None);
@@ -272,7 +272,7 @@ fn mention(line: usize, text: &str) -> Mention {
 }
 
 /// Names and aliases of memory's entities that occur in the text.
-fn known_names(memory: &Memory, text: &str, found: &mut Found) -> Result<(), MemoryError> {
+fn known_names(memory: &Memory, text: &str, found: &mut EntityCandidate) -> Result<(), MemoryError> {
     let mut places: FxHashMap<String, Vec<Mention>> = FxHashMap::default();
     for (number, line) in text.lines().enumerate() {
         let words: Vec<(usize, &str)> = words_of(line);

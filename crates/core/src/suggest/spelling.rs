@@ -230,7 +230,7 @@ struct Candidate {
 
 /// Names in a text whose first `frontmatter_lines` lines are frontmatter.
 pub(super) fn spelled_names(text: &str, frontmatter_lines: usize) -> Vec<SpelledName> {
-    let mut scan = Scan::default();
+    let mut scan = SpellingScan::default();
     let mut is_code = false;
     let mut is_people = false;
     for (number, line) in text.lines().enumerate() {
@@ -249,7 +249,7 @@ pub(super) fn spelled_names(text: &str, frontmatter_lines: usize) -> Vec<Spelled
 }
 
 /// A word of a line.
-struct Token<'l> {
+struct SpelledToken<'l> {
     word: &'l str,
     /// Whether punctuation after it ends a name, and a sentence.
     ends_name: bool,
@@ -257,7 +257,7 @@ struct Token<'l> {
 }
 
 #[derive(Default)]
-struct Scan {
+struct SpellingScan {
     candidates: Vec<Candidate>,
     by_key: FxHashMap<String, usize>,
     /// Words inside sentences: all, and those with a capital letter.
@@ -265,7 +265,7 @@ struct Scan {
     capitals: usize,
 }
 
-impl Scan {
+impl SpellingScan {
     /// Reads a line of the frontmatter. Returns whether the next line may continue a list of people.
     fn property(&mut self, line: &str, number: usize, is_people: bool) -> bool {
         let (names, is_people) = match line.split_once(':').filter(|(key, _)| !key.starts_with([' ', '-'])) {
@@ -286,7 +286,7 @@ impl Scan {
             self.add(word, number, true, Some((CODE, "Component")));
         }
         let prose = prose(line);
-        let tokens: Vec<Token<'_>> = prose.split_whitespace().map(Token::of).collect();
+        let tokens: Vec<SpelledToken<'_>> = prose.split_whitespace().map(SpelledToken::of).collect();
         let mut at = 0;
         // Whether the next word starts a sentence, where a capital letter says nothing.
         let mut starts = true;
@@ -309,7 +309,7 @@ impl Scan {
     }
 
     /// A run of words with capital letters.
-    fn run(&mut self, tokens: &[Token<'_>], run: std::ops::Range<usize>, line: usize, is_inside: bool) {
+    fn run(&mut self, tokens: &[SpelledToken<'_>], run: std::ops::Range<usize>, line: usize, is_inside: bool) {
         let is_common = |at: &usize| COMMON.contains(&tokens[*at].word.to_lowercase().as_str());
         let start = run.clone().find(|at| !is_common(at)).unwrap_or(run.end);
         let is_inside = is_inside || start > run.start;
@@ -376,7 +376,7 @@ impl Scan {
     }
 }
 
-impl<'l> Token<'l> {
+impl<'l> SpelledToken<'l> {
     fn of(written: &'l str) -> Self {
         let word = written.trim_matches(|c: char| !c.is_alphanumeric() && c != '@');
         let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word);
@@ -390,9 +390,10 @@ impl<'l> Token<'l> {
 }
 
 /// How many tokens at the start of a list make a name: words with capital letters, with initials and particles among them.
-fn run_length(tokens: &[Token<'_>]) -> usize {
-    let is_title = |token: &Token<'_>| TITLES.contains(&token.word.to_lowercase().as_str());
-    let is_name = |token: &Token<'_>| (is_capitalised(token.word) || is_camel_case(token.word)) && !is_title(token);
+fn run_length(tokens: &[SpelledToken<'_>]) -> usize {
+    let is_title = |token: &SpelledToken<'_>| TITLES.contains(&token.word.to_lowercase().as_str());
+    let is_name =
+        |token: &SpelledToken<'_>| (is_capitalised(token.word) || is_camel_case(token.word)) && !is_title(token);
     let mut length = 0;
     for (at, token) in tokens.iter().enumerate() {
         if is_name(token) || (at > 0 && is_acronym(token.word)) {

@@ -11,14 +11,14 @@ static MODEL: &Aligned<[u8]> = &Aligned(*include_bytes!("../../assets/granite-em
 static COARSE: &Aligned<[u8]> = &Aligned(*include_bytes!("../../assets/coarse-encoder.bin"));
 
 /// The sections of a file.
-pub(super) struct Asset {
+pub(super) struct ModelAsset {
     body: &'static [u8],
     sections: FxHashMap<String, (usize, usize)>,
 }
 
 const BUILT_IN: &str = "the weights are part of the program and were tested with it";
 
-impl Asset {
+impl ModelAsset {
     /// The model and its tokenizer.
     pub(super) fn model() -> Self {
         Self::open(&MODEL.0)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quipu_core::ports::CoarseEncoder;
 use rustc_hash::FxHashMap;
 
-use super::asset::Asset;
+use super::asset::ModelAsset;
 use super::kernel::{Computation, Level};
 use super::linear::{GROUP, Linear, Quantiser};
 use super::tokenizer::Tokenizer;
@@ -48,8 +48,8 @@ pub(super) struct Coarse {
 }
 
 impl Coarse {
-    pub(super) fn new(model: &Asset, level: Level) -> Self {
-        let asset = Asset::coarse();
+    pub(super) fn new(model: &ModelAsset, level: Level) -> Self {
+        let asset = ModelAsset::coarse();
         let linear = |name| Linear::new(&asset, name);
         Self {
             level,

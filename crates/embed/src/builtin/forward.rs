@@ -1,6 +1,6 @@
 //! Tokens to a vector: embeddings, six layers of attention and feed-forward, the first token's state, normalised.
 
-use super::asset::Asset;
+use super::asset::ModelAsset;
 use super::attention::{Attention, HEADS, Head};
 use super::kernel::{Computation, Level};
 use super::linear::{GROUP, Linear, Quantiser};
@@ -30,7 +30,7 @@ struct Layer {
 }
 
 impl Forward {
-    pub(super) fn new(asset: &Asset, level: Level) -> Self {
+    pub(super) fn new(asset: &ModelAsset, level: Level) -> Self {
         Self {
             level,
             words: asset.numbers("word"),
@@ -75,7 +75,7 @@ impl Forward {
 }
 
 impl Layer {
-    fn new(asset: &Asset, number: usize) -> Self {
+    fn new(asset: &ModelAsset, number: usize) -> Self {
         let linear = |name: &str| Linear::new(asset, &format!("{number}.{name}"));
         let qkv = linear("qkv");
         Self {
@@ -153,7 +153,7 @@ mod tests {
     /// The same text has the same vector on every processor, except for rounding.
     #[test]
     fn all_levels_give_the_same_vector() {
-        let asset = Asset::model();
+        let asset = ModelAsset::model();
         let tokens: Vec<u16> = [0].into_iter().chain((0..75).map(|number| 300 + number * 97)).chain([2]).collect();
         let vectors: Vec<Vec<f32>> = Level::available()
             .into_iter()

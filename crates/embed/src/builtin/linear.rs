@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::asset::Asset;
+use super::asset::ModelAsset;
 use super::kernel::{Computation, Level};
 use super::math;
 
@@ -41,7 +41,7 @@ pub(super) struct Quantised<'a> {
 }
 
 impl Linear {
-    pub(super) fn new(asset: &Asset, name: &str) -> Self {
+    pub(super) fn new(asset: &ModelAsset, name: &str) -> Self {
         let values: &[i8] = asset.numbers(&format!("{name}.values"));
         let bias: &[f32] = asset.numbers(&format!("{name}.bias"));
         Self {

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use quipu_core::ports::{Calibration, CoarseEncoder, EmbedError, Embedder, Role};
 
-use asset::Asset;
+use asset::ModelAsset;
 use coarse::{Coarse, Encoder};
 use forward::{Buffers, Forward};
 use kernel::Level;
@@ -62,7 +62,7 @@ impl Builtin {
 
     fn model(&self) -> &BuiltinModel {
         self.model.get_or_init(|| {
-            let asset = Asset::model();
+            let asset = ModelAsset::model();
             let level = Level::best();
             BuiltinModel {
                 tokenizer: Tokenizer::new(&asset),

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::asset::Asset;
+use super::asset::ModelAsset;
 use super::pieces::pieces;
 
 const START: u16 = 0;
@@ -26,7 +26,7 @@ pub(super) struct Tokenizer {
 }
 
 impl Tokenizer {
-    pub(super) fn new(asset: &Asset) -> Self {
+    pub(super) fn new(asset: &ModelAsset) -> Self {
         let merges: &[[u16; 3]] = asset.numbers("merges");
         let ranks = (0..).zip(merges).map(|(rank, [left, right, _])| ((*left, *right), rank)).collect();
         Self { bytes: asset.numbers("bytes"), merges, ranks }
@@ -134,21 +134,21 @@ mod tests {
 
     #[test]
     fn words_become_their_longest_known_tokens() {
-        let tokenizer = Tokenizer::new(&Asset::model());
+        let tokenizer = Tokenizer::new(&ModelAsset::model());
         assert_eq!(tokenizer.encode("", 512), [0, 2]);
         assert_eq!(tokenizer.encode("Hello world", 512), [0, 31414, 232, 2]);
     }
 
     #[test]
     fn special_tokens_in_a_text_are_plain_text() {
-        let tokenizer = Tokenizer::new(&Asset::model());
+        let tokenizer = Tokenizer::new(&ModelAsset::model());
         let tokens = tokenizer.encode("<s>", 512);
         assert!(tokens.len() > 3 && !tokens[1..tokens.len() - 1].contains(&START), "{tokens:?}");
     }
 
     #[test]
     fn long_text_is_truncated_and_ends_with_the_end_token() {
-        let tokenizer = Tokenizer::new(&Asset::model());
+        let tokenizer = Tokenizer::new(&ModelAsset::model());
         for text in ["word ".repeat(1000), "x".repeat(1_000_000), "漢字".repeat(100_000)] {
             let tokens = tokenizer.encode(&text, 512);
             assert!(tokens.len() <= 512);

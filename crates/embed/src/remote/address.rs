@@ -12,7 +12,7 @@ pub(crate) struct Address {
 
 /// Why a url is invalid. The url is not part of it, since it may have a password in it.
 #[derive(Debug, thiserror::Error)]
-pub enum AddressError {
+pub enum ProviderAddressError {
     #[error("it does not have the form http://host:port or https://host")]
     NotAUrl,
     #[error("it has a user name or a password in it; set the key in the environment instead")]
@@ -29,21 +29,23 @@ pub fn shown_url(url: &str) -> String {
 
 impl Address {
     /// `endpoint` adds the path of requests to the path that the user configured.
-    pub(crate) fn parse(url: &str, endpoint: impl FnOnce(&str) -> String) -> Result<Self, AddressError> {
-        let uri: Uri = url.trim().parse().map_err(|_| AddressError::NotAUrl)?;
-        let authority = uri.authority().ok_or(AddressError::NotAUrl)?;
+    pub(crate) fn parse(url: &str, endpoint: impl FnOnce(&str) -> String) -> Result<Self, ProviderAddressError> {
+        let uri: Uri = url.trim().parse().map_err(|_| ProviderAddressError::NotAUrl)?;
+        let authority = uri.authority().ok_or(ProviderAddressError::NotAUrl)?;
         if authority.as_str().contains('@') {
-            return Err(AddressError::Credentials);
+            return Err(ProviderAddressError::Credentials);
         }
         if uri.query().is_some() {
-            return Err(AddressError::Query);
+            return Err(ProviderAddressError::Query);
         }
-        let scheme =
-            uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https")).ok_or(AddressError::NotAUrl)?;
+        let scheme = uri
+            .scheme_str()
+            .filter(|scheme| matches!(*scheme, "http" | "https"))
+            .ok_or(ProviderAddressError::NotAUrl)?;
         let path = uri.path().trim_end_matches('/');
         let host = authority.host().trim_matches(['[', ']']).to_lowercase();
         if host.is_empty() {
-            return Err(AddressError::NotAUrl);
+            return Err(ProviderAddressError::NotAUrl);
         }
         Ok(Self { endpoint: format!("{scheme}://{authority}{}", endpoint(path)), host, encrypted: scheme == "https" })
     }

@@ -21,7 +21,7 @@ use http::{Http, Patience};
 use model::RemoteModel;
 
 pub(crate) use address::Address;
-pub use address::{AddressError, shown_url};
+pub use address::{ProviderAddressError, shown_url};
 pub(crate) use chat::{ChatModel, ChatProtocol};
 pub(crate) use protocol::Protocol;
 

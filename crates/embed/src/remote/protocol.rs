@@ -12,12 +12,12 @@ pub(crate) enum Protocol {
 }
 
 #[derive(Deserialize)]
-struct OllamaResponse {
+struct OllamaEmbedResponse {
     embeddings: Vec<Vec<f32>>,
 }
 
 #[derive(Deserialize)]
-struct OpenAiResponse {
+struct OpenAiEmbedResponse {
     data: Vec<OpenAiVector>,
 }
 
@@ -57,9 +57,9 @@ impl Protocol {
         let invalid =
             |error: serde_json::Error| format!("it is not a response of the {} protocol ({error})", self.name());
         match self {
-            Self::Ollama => Ok(serde_json::from_slice::<OllamaResponse>(answer).map_err(invalid)?.embeddings),
+            Self::Ollama => Ok(serde_json::from_slice::<OllamaEmbedResponse>(answer).map_err(invalid)?.embeddings),
             Self::OpenAi => {
-                let mut data = serde_json::from_slice::<OpenAiResponse>(answer).map_err(invalid)?.data;
+                let mut data = serde_json::from_slice::<OpenAiEmbedResponse>(answer).map_err(invalid)?.data;
                 data.sort_by_key(|vector| vector.index);
                 if data.iter().enumerate().any(|(place, vector)| vector.index != place) {
                     return Err("the indexes of its vectors have gaps".to_owned());

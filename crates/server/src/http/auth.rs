@@ -10,7 +10,7 @@ use quipu_core::ports::{Clock, SystemClock};
 use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
-use crate::tokens::{Denied, Grant, GraphRef, Scope, TokenSource};
+use crate::tokens::{Denied, Grant, GraphRef, TokenScope, TokenSource};
 use crate::web::{ExplorerSessions, SESSION_ID, SESSION_PREFIX};
 
 /// How clients authenticate.
@@ -26,7 +26,7 @@ pub(super) struct Auth {
 pub(super) struct Identity {
     pub(super) id: String,
     pub(super) token: Option<Arc<str>>,
-    pub(super) scope: Scope,
+    pub(super) scope: TokenScope,
     /// The number of the explorer's session.
     session: Option<u64>,
     /// The graphs that the token is for; `None` for all.
@@ -71,7 +71,7 @@ impl Auth {
                 true => Err(Unknown::Missing),
                 false => {
                     let id = address_id(address);
-                    Ok(Identity { id, token: None, scope: Scope::Admin, session: None, graphs: None })
+                    Ok(Identity { id, token: None, scope: TokenScope::Admin, session: None, graphs: None })
                 }
             };
         };

@@ -35,20 +35,32 @@ pub(super) struct ConnectionTable {
 /// One connection.
 pub(super) struct HttpConnection {
     number: u64,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     close: Notify,
 }
 
-struct State {
+struct ConnectionState {
     /// Whether it is one of those beyond the limit.
     is_reserve: bool,
-    /// Requests whose response is not sent yet.
+    /// Requests whose response is not complete yet.
     requests: usize,
+    /// Whether bytes of a response wait for the client to read. Closing the connection would lose them.
+    is_sending: bool,
     /// When it last became idle.
     idle_since: u64,
     /// Set while the response is an event stream without an end.
     stream: Option<(u64, StreamOwner)>,
     closing: Closing,
+}
+
+impl ConnectionState {
+    fn is_idle(&self) -> bool {
+        self.requests == 0 && !self.is_sending
+    }
+
+    fn must_close(&self) -> bool {
+        self.closing == Closing::Now || self.closing == Closing::Idle && !self.is_sending
+    }
 }
 
 /// Whether a connection is being closed. Then its place is free, though its task may take a moment to end.
@@ -94,8 +106,14 @@ impl ConnectionTable {
             }
         }
         let number = self.clock.fetch_add(1, Ordering::Relaxed);
-        let state = State { is_reserve, requests: 0, idle_since: number, stream: None, closing: Closing::No };
-        let state = Mutex::new(state);
+        let state = Mutex::new(ConnectionState {
+            is_reserve,
+            requests: 0,
+            is_sending: false,
+            idle_since: number,
+            stream: None,
+            closing: Closing::No,
+        });
         let connection = Arc::new(HttpConnection { number, state, close: Notify::new() });
         open.insert(number, connection.clone());
         Some(connection)
@@ -241,19 +259,29 @@ fn close_oldest_stream_of_largest_client(open: &HashMap<u64, Arc<HttpConnection>
 impl HttpConnection {
     /// Ready when the connection has to be closed at once. Where a response has to be sent first, that closes it.
     pub(super) async fn closed(&self) {
-        while !matches!(self.lock().closing, Closing::Idle | Closing::Now) {
+        while !self.lock().must_close() {
             self.close.notified().await;
         }
     }
 
-    fn is_open(&self, such: impl Fn(&State) -> bool) -> bool {
+    /// Notes whether all that was written has been sent.
+    pub(super) fn set_sending(&self, is_sending: bool) {
+        let mut state = self.lock();
+        let is_sent = state.is_sending && !is_sending;
+        state.is_sending = is_sending;
+        if is_sent && state.closing == Closing::Idle {
+            self.close.notify_one();
+        }
+    }
+
+    fn is_open(&self, such: impl Fn(&ConnectionState) -> bool) -> bool {
         let state = self.lock();
         state.closing == Closing::No && such(&state)
     }
 
     fn close_if_idle(&self) -> bool {
         let mut state = self.lock();
-        let is_idle = state.requests == 0 && state.closing == Closing::No;
+        let is_idle = state.is_idle() && state.closing == Closing::No;
         if is_idle {
             state.closing = Closing::Idle;
             self.close.notify_one();
@@ -272,7 +300,7 @@ impl HttpConnection {
 
     fn idle_since(&self) -> Option<u64> {
         let state = self.lock();
-        (state.requests == 0).then_some(state.idle_since)
+        state.is_idle().then_some(state.idle_since)
     }
 
     /// Does nothing where the request is over already. A connection that is being closed has no place for a stream.
@@ -290,7 +318,7 @@ impl HttpConnection {
         is_current
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock()
     }
 }
@@ -377,6 +405,23 @@ mod tests {
         let _busy = table.begin_request(&next);
         table.begin_stream(&next, owner("own"));
         assert!(is_closed(&next) && streams(&table.lock()).next().is_none());
+    }
+
+    #[test]
+    fn a_connection_whose_response_is_unread_is_not_evicted_before_the_client_has_it() {
+        let table = table(2);
+        let (slow, idle) = (table.add().unwrap(), table.add().unwrap());
+        slow.set_sending(true);
+        let newcomer = table.add().unwrap();
+        assert!(table.has(&slow) && !table.has(&idle), "the other one is closed");
+        drop(table.begin_request(&newcomer));
+        // Evicted at the moment between the end of a response and its first write.
+        slow.set_sending(false);
+        let _newest = table.add().unwrap();
+        slow.set_sending(true);
+        assert!(!table.has(&slow) && !is_closed(&slow), "the rest is sent first");
+        slow.set_sending(false);
+        assert!(is_closed(&slow));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tower_service::Service;
 
 use super::connection_table::{ConnectionTable, HttpConnection};
 use super::counters::Counters;
+use super::half_close::InputEnd;
 use super::line_ends::{Body, BodyLength, StrictLineEnds};
 use super::stream::{IsShort, Watched};
 use super::tls::Tls;
@@ -104,9 +105,7 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set up a connection");
         }
-        let watched = connection.clone();
-        let is_busy = Box::new(move || watched.is_busy());
-        let stream = Watched::new(stream, self.is_short.clone(), is_busy);
+        let stream = Watched::new(stream, self.is_short.clone(), connection.clone());
         match tls {
             None => self.speak_http(stream, peer, router, connection, stop).await,
             Some(tls) => match tokio::time::timeout(HANDSHAKE_PATIENCE, tls.acceptor().accept(stream)).await {
@@ -126,7 +125,8 @@ impl Connections {
         mut stop: watch::Receiver<bool>,
     ) {
         let body = Body::default();
-        let stream = StrictLineEnds::new(stream, body.clone());
+        let busy = connection.clone();
+        let stream = StrictLineEnds::new(stream, body.clone(), InputEnd::new(move || busy.is_busy()));
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
             let busy = self.table.begin_request(connection);
             let is_last = body.announce(request.headers()) == BodyLength::Chunked || busy.is_last;

@@ -7,10 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The host names and origins that this server accepts.
 #[derive(Debug, Clone)]
-pub(super) struct Hosts {
+pub(super) struct AllowedHosts {
     bound: SocketAddr,
     names: Vec<Authority>,
-    origins: Vec<Origin>,
+    origins: Vec<WebOrigin>,
     is_tls: bool,
 }
 
@@ -29,20 +29,20 @@ enum HostName {
 
 /// Scheme, host and port, as a browser writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
+struct WebOrigin {
     is_tls: bool,
     host: HostName,
     port: u16,
 }
 
-impl Hosts {
+impl AllowedHosts {
     pub(super) fn new(bound: SocketAddr, is_tls: bool, names: &[String], origins: &[String]) -> anyhow::Result<Self> {
         let name = |text: &String| {
             Authority::parse(text)
                 .ok_or_else(|| anyhow::anyhow!("--allowed-host {text}: write a name such as notes.example.org"))
         };
         let origin = |text: &String| {
-            Origin::parse(text).ok_or_else(|| {
+            WebOrigin::parse(text).ok_or_else(|| {
                 anyhow::anyhow!("--allowed-origin {text}: write it as a browser does, https://notes.example.org")
             })
         };
@@ -69,7 +69,7 @@ impl Hosts {
 
     /// Whether pages of this origin may send requests: the server's own, and the configured ones.
     pub(super) fn takes_origin(&self, origin: &str) -> bool {
-        let Some(origin) = Origin::parse(origin) else { return false };
+        let Some(origin) = WebOrigin::parse(origin) else { return false };
         let is_own_host = match &origin.host {
             HostName::Address(address) => *address == self.bound.ip() || address.is_loopback(),
             HostName::Name(name) => name == "localhost",
@@ -112,7 +112,7 @@ impl HostName {
     }
 }
 
-impl Origin {
+impl WebOrigin {
     /// `null`, sent by pages without an origin, is not one.
     fn parse(text: &str) -> Option<Self> {
         let (is_tls, rest) = match text.split_once("://")? {
@@ -129,9 +129,9 @@ impl Origin {
 mod tests {
     use super::*;
 
-    fn hosts(bound: &str, names: &[&str], origins: &[&str]) -> Hosts {
+    fn hosts(bound: &str, names: &[&str], origins: &[&str]) -> AllowedHosts {
         let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-        Hosts::new(bound.parse().unwrap(), false, &owned(names), &owned(origins)).unwrap()
+        AllowedHosts::new(bound.parse().unwrap(), false, &owned(names), &owned(origins)).unwrap()
     }
 
     #[test]

@@ -18,6 +18,8 @@ use axum::http::{HeaderMap, header};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::half_close::InputEnd;
+
 /// A connection on which every header line ends with CRLF.
 pub(super) struct StrictLineEnds<S> {
     inner: S,
@@ -27,6 +29,7 @@ pub(super) struct StrictLineEnds<S> {
     body: Body,
     /// Read, and not passed on yet.
     rest: Vec<u8>,
+    end: InputEnd,
 }
 
 /// Tells the stream the body length of the request whose headers it passed on last.
@@ -42,7 +45,7 @@ pub(super) enum BodyLength {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    Headers(Line),
+    Headers(HeaderLine),
     /// The end of the headers was passed on.
     BodyLength,
     Body(u64),
@@ -52,7 +55,7 @@ enum Expected {
 
 /// The state of the current header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Line {
+struct HeaderLine {
     is_empty: bool,
     ends_with_cr: bool,
     /// Whether a non-empty line came before: an empty line then ends the headers.
@@ -60,7 +63,7 @@ struct Line {
     name: Name,
 }
 
-impl Line {
+impl HeaderLine {
     const FIRST: Self =
         Self { is_empty: true, ends_with_cr: false, is_behind_another: false, name: Name::Begins([true; 2], 0) };
 }
@@ -103,21 +106,31 @@ impl Body {
         length
     }
 
+    fn is_expected(&self) -> bool {
+        matches!(*self.0.lock(), Some(BodyLength::Bytes(1..)))
+    }
+
     fn take(&self) -> Option<BodyLength> {
         self.0.lock().take()
     }
 }
 
 impl<S> StrictLineEnds<S> {
-    pub(super) fn new(inner: S, body: Body) -> Self {
-        Self { inner, expected: Expected::Headers(Line::FIRST), has_length: false, body, rest: Vec::new() }
+    pub(super) fn new(inner: S, body: Body, end: InputEnd) -> Self {
+        let expected = Expected::Headers(HeaderLine::FIRST);
+        Self { inner, expected, has_length: false, body, rest: Vec::new(), end }
+    }
+
+    /// Whether part of the request's body is still to come. Unknown where it is chunked.
+    fn expects_body(&self) -> bool {
+        matches!(self.expected, Expected::Body(_)) || self.expected == Expected::BodyLength && self.body.is_expected()
     }
 
     /// How many of these bytes may be passed on now. Replaces a bare LF in headers.
     fn pass(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.expected == Expected::BodyLength {
             self.expected = match self.body.take() {
-                Some(BodyLength::Bytes(0)) => Expected::Headers(Line::FIRST),
+                Some(BodyLength::Bytes(0)) => Expected::Headers(HeaderLine::FIRST),
                 Some(BodyLength::Bytes(length)) => Expected::Body(length),
                 Some(BodyLength::Chunked) => Expected::Anything,
                 None => return Err(io::Error::other("invalid request headers")),
@@ -128,14 +141,14 @@ impl<S> StrictLineEnds<S> {
             Expected::Body(left) => {
                 let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 let left = left - passed as u64;
-                self.expected = if left == 0 { Expected::Headers(Line::FIRST) } else { Expected::Body(left) };
+                self.expected = if left == 0 { Expected::Headers(HeaderLine::FIRST) } else { Expected::Body(left) };
                 Ok(passed)
             }
             Expected::BodyLength | Expected::Anything => Ok(bytes.len()),
         }
     }
 
-    fn pass_headers(&mut self, mut line: Line, bytes: &mut [u8]) -> usize {
+    fn pass_headers(&mut self, mut line: HeaderLine, bytes: &mut [u8]) -> usize {
         for (place, byte) in bytes.iter_mut().enumerate() {
             let (name, is_length) = line.name.with(*byte);
             line.name = name;
@@ -152,9 +165,11 @@ impl<S> StrictLineEnds<S> {
                     self.has_length = false;
                     return place + 1;
                 }
-                b'\n' => line = Line { is_behind_another: !line.is_empty, ..Line::FIRST },
-                b'\r' => line = Line { is_empty: line.is_empty && !line.ends_with_cr, ends_with_cr: true, ..line },
-                _ => line = Line { is_empty: false, ends_with_cr: false, ..line },
+                b'\n' => line = HeaderLine { is_behind_another: !line.is_empty, ..HeaderLine::FIRST },
+                b'\r' => {
+                    line = HeaderLine { is_empty: line.is_empty && !line.ends_with_cr, ends_with_cr: true, ..line }
+                }
+                _ => line = HeaderLine { is_empty: false, ends_with_cr: false, ..line },
             }
         }
         self.expected = Expected::Headers(line);
@@ -178,7 +193,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictLineEnds<S> {
         }
         let new = &mut buffer.filled_mut()[before..];
         if new.is_empty() {
-            return Poll::Ready(Ok(()));
+            let is_complete = !self.expects_body();
+            return self.end.poll_report(is_complete, context).map(Ok);
         }
         let passed = self.pass(new)?;
         if is_kept {
@@ -226,7 +242,7 @@ mod tests {
     /// What is handed over of some bytes, read by read; each request says how long its body is.
     async fn handed_over(bytes: &[u8], lengths: &[u64]) -> Vec<String> {
         let body = Body::default();
-        let mut stream = StrictLineEnds::new(bytes, body.clone());
+        let mut stream = StrictLineEnds::new(bytes, body.clone(), InputEnd::new(|| false));
         let mut lengths = lengths.iter();
         let mut reads = Vec::new();
         loop {

@@ -5,6 +5,7 @@ mod auth;
 mod connection_table;
 mod connections;
 mod counters;
+mod half_close;
 mod hosts;
 mod limits;
 mod line_ends;
@@ -37,7 +38,7 @@ use crate::web::{self, Explorer, ExplorerSessions};
 use auth::Auth;
 use connections::Connections;
 use counters::Counters;
-use hosts::Hosts;
+use hosts::AllowedHosts;
 use limits::HttpClients;
 #[cfg(feature = "oauth")]
 pub use oauth::{KeySource, OAuthSettings};
@@ -222,7 +223,7 @@ async fn listen(
     let resource_metadata = None;
     let (sites, routes) = routes(content, &capacity);
     let guard = Arc::new(RequestGuard {
-        hosts: Hosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
+        hosts: AllowedHosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,
         clients: HttpClients::new(capacity.clone(), rate),
         capacity,

@@ -20,8 +20,8 @@ use serde_json::json;
 
 use super::request_guard;
 use crate::own_files;
-use crate::stamp::FileStamp;
-use crate::tokens::Scope;
+use crate::stamp::PathStamp;
+use crate::tokens::TokenScope;
 
 /// Keys are fetched again when a token names an unknown one, but not more often than this.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
@@ -68,9 +68,9 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    fn stamp(&self) -> Option<FileStamp> {
+    fn stamp(&self) -> Option<PathStamp> {
         match self {
-            Self::File(file) => FileStamp::of_target(file),
+            Self::File(file) => PathStamp::of_target(file),
             Self::Url(_) => None,
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn with_metadata(router: Router, settings: Option<&OAuthSettings>) ->
     let page = json!({
         "resource": settings.resource,
         "authorization_servers": [settings.issuer],
-        "scopes_supported": Scope::ALL.map(Scope::name),
+        "scopes_supported": TokenScope::ALL.map(TokenScope::name),
         "bearer_methods_supported": ["header"],
         "resource_name": "Quipu",
     });
@@ -124,7 +124,7 @@ pub(super) struct Validator {
 struct LoadedKeys {
     keys: Arc<JwkSet>,
     /// The stamp of the file they come from.
-    stamp: Option<FileStamp>,
+    stamp: Option<PathStamp>,
     /// When they were last requested, and last received.
     asked: Instant,
     had: Instant,
@@ -142,7 +142,7 @@ impl LoadedKeys {
     }
 
     /// Stores the loaded keys. If a file cannot be read, no token is accepted; a provider may be unreachable for a while.
-    fn update(&mut self, source: &KeySource, loaded: anyhow::Result<JwkSet>, stamp: Option<FileStamp>, now: Instant) {
+    fn update(&mut self, source: &KeySource, loaded: anyhow::Result<JwkSet>, stamp: Option<PathStamp>, now: Instant) {
         self.stamp = stamp;
         match loaded {
             Ok(keys) => {
@@ -196,7 +196,7 @@ impl Validator {
     }
 
     /// The subject and scope of a token, or why it is rejected.
-    pub(super) async fn check(&self, token: &str) -> Result<(String, Scope), String> {
+    pub(super) async fn check(&self, token: &str) -> Result<(String, TokenScope), String> {
         let header = decode_header(token).map_err(|_| "the token cannot be read".to_owned())?;
         if !ALGORITHMS.contains(&header.alg) {
             return Err("the token is not signed by a private key".to_owned());
@@ -217,7 +217,7 @@ impl Validator {
             None => Vec::new(),
         };
         let words = words.iter().chain(&scope).flat_map(|text| text.split_whitespace());
-        let scopes = words.filter_map(|word| Scope::from_name(word.strip_prefix("quipu:").unwrap_or(word)));
+        let scopes = words.filter_map(|word| TokenScope::from_name(word.strip_prefix("quipu:").unwrap_or(word)));
         let scope = scopes.max().ok_or("the token has none of the scopes read, write and admin")?;
         Ok((sub, scope))
     }
@@ -295,8 +295,8 @@ mod tests {
             let validator = &validator;
             async move { validator.check(&token).await }
         };
-        assert_eq!(check(token()).await, Ok(("ada".to_owned(), Scope::Write)));
-        assert_eq!(check(token_with("scp", json!(["admin"]))).await, Ok(("ada".to_owned(), Scope::Admin)));
+        assert_eq!(check(token()).await, Ok(("ada".to_owned(), TokenScope::Write)));
+        assert_eq!(check(token_with("scp", json!(["admin"]))).await, Ok(("ada".to_owned(), TokenScope::Admin)));
         let wrong: [(&str, Value); 10] = [
             ("sub", json!("")),
             ("sub", json!("x".repeat(MAX_SUBJECT_BYTES + 1))),

@@ -19,16 +19,16 @@ use super::auth::{Auth, Identity, Unknown};
 use super::connection_table::{HttpConnection, StreamOwner};
 use super::connections::{Connections, PeerAddress};
 use super::counters::Counters;
-use super::hosts::Hosts;
+use super::hosts::AllowedHosts;
 use super::limits::{Excess, HttpClients};
 use super::sites::{GrantedGraphs, Sites};
 use crate::mcp::{InsufficientScope, until_sent};
 use crate::service::{BeginStream, Caller, Capacity, Lease};
-use crate::tokens::Scope;
+use crate::tokens::TokenScope;
 
 /// The state of the checks.
 pub(super) struct RequestGuard {
-    pub(super) hosts: Hosts,
+    pub(super) hosts: AllowedHosts,
     pub(super) auth: Auth,
     pub(super) clients: HttpClients,
     pub(super) capacity: Arc<Capacity>,
@@ -197,8 +197,8 @@ pub(super) async fn metrics(State(guard): State<Arc<RequestGuard>>, request: Req
         Ok(identity) => identity,
         Err(refusal) => return refusal,
     };
-    if identity.scope < Scope::Admin {
-        return guard.insufficient(Scope::Admin, "/metrics requires a token with the scope `admin`");
+    if identity.scope < TokenScope::Admin {
+        return guard.insufficient(TokenScope::Admin, "/metrics requires a token with the scope `admin`");
     }
     let mut page = String::new();
     guard.capacity.write_metrics(&mut page);
@@ -280,13 +280,19 @@ impl RequestGuard {
         })
     }
 
-    fn insufficient(&self, needed: Scope, message: &str) -> Response {
+    fn insufficient(&self, needed: TokenScope, message: &str) -> Response {
         self.challenge(StatusCode::FORBIDDEN, message, Some("insufficient_scope"), Some(needed))
     }
 
-    fn challenge(&self, status: StatusCode, message: &str, error: Option<&str>, needed: Option<Scope>) -> Response {
+    fn challenge(
+        &self,
+        status: StatusCode,
+        message: &str,
+        error: Option<&str>,
+        needed: Option<TokenScope>,
+    ) -> Response {
         let mut challenge = "Bearer realm=\"quipu\"".to_owned();
-        let needed = needed.map(Scope::name);
+        let needed = needed.map(TokenScope::name);
         for (name, value) in
             [("error", error), ("scope", needed), ("resource_metadata", self.resource_metadata.as_deref())]
         {

@@ -67,10 +67,10 @@ pub(super) struct Graphs {
     /// What the last look found; `None` before the first.
     known: Mutex<Option<Arc<[GraphRef]>>>,
     /// By id: a name may be given to another graph.
-    open: Mutex<HashMap<i64, Arc<OpenGraph>>>,
+    open: Mutex<HashMap<i64, Arc<OpenSite>>>,
 }
 
-struct OpenGraph {
+struct OpenSite {
     service: Arc<Service>,
     router: Router,
     used: Mutex<Instant>,
@@ -119,7 +119,7 @@ impl Graphs {
         self.choose(None, &GrantedGraphs(None)).ok()
     }
 
-    fn get(&self, id: i64) -> Option<Arc<OpenGraph>> {
+    fn get(&self, id: i64) -> Option<Arc<OpenSite>> {
         let open = self.open.lock();
         let graph = open.get(&id)?;
         *graph.used.lock() = Instant::now();
@@ -127,7 +127,7 @@ impl Graphs {
     }
 
     /// Opens a graph, if it is not open. Two first requests may open it twice; one of the two is kept.
-    fn open(&self, graph: &GraphRef) -> anyhow::Result<Option<Arc<OpenGraph>>> {
+    fn open(&self, graph: &GraphRef) -> anyhow::Result<Option<Arc<OpenSite>>> {
         if let Some(open) = self.get(graph.id) {
             return Ok(Some(open));
         }
@@ -135,12 +135,12 @@ impl Graphs {
         let service = Service::of_graph(vault, self.capacity.clone());
         let explorer = Explorer::new(service.clone(), graph.name.clone(), None);
         let router = mcp::http_routes(McpServer::new(service.clone())).merge(web::routes(explorer));
-        let open = Arc::new(OpenGraph { service, router, used: Mutex::new(Instant::now()) });
+        let open = Arc::new(OpenSite { service, router, used: Mutex::new(Instant::now()) });
         Ok(Some(self.open.lock().entry(graph.id).or_insert(open).clone()))
     }
 
     /// Opens the graph of a request. A graph or a name that is not known may be new.
-    fn open_for(&self, named: Option<&str>, granted: &GrantedGraphs) -> anyhow::Result<Result<Arc<OpenGraph>, Absent>> {
+    fn open_for(&self, named: Option<&str>, granted: &GrantedGraphs) -> anyhow::Result<Result<Arc<OpenSite>, Absent>> {
         let chosen = match self.choose(named, granted) {
             Err(Absent::Unknown) => {
                 self.look()?;
@@ -168,7 +168,7 @@ impl Graphs {
     }
 
     /// The open graphs with their names, in order of name.
-    fn open_graphs(&self) -> Vec<(GraphRef, Arc<OpenGraph>)> {
+    fn open_graphs(&self) -> Vec<(GraphRef, Arc<OpenSite>)> {
         let known = self.known.lock().clone().unwrap_or_default();
         let open = self.open.lock();
         let mut graphs: Vec<_> =
@@ -216,7 +216,7 @@ impl Sites {
         match self {
             Self::One(service) => gauges(page, &[(String::new(), service.clone())]).await,
             Self::Graphs(graphs) => {
-                let label = |(graph, open): (GraphRef, Arc<OpenGraph>)| {
+                let label = |(graph, open): (GraphRef, Arc<OpenSite>)| {
                     (format!("{{graph=\"{}\"}}", graph.name), open.service.clone())
                 };
                 let open = graphs.open_graphs().into_iter().filter(|(graph, _)| granted.has(graph.id));

@@ -12,9 +12,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::connection_table::HttpConnection;
+
 /// The timeouts of a connection.
 #[derive(Debug, Clone, Copy)]
-struct Patience {
+struct ConnectionTimeouts {
     /// How long a client may leave its response unread.
     usual: Duration,
     /// And how long while others wait.
@@ -27,7 +29,7 @@ struct Patience {
     headers: Duration,
 }
 
-const PATIENCE: Patience = Patience {
+const PATIENCE: ConnectionTimeouts = ConnectionTimeouts {
     usual: Duration::from_secs(30),
     short: Duration::from_secs(1),
     look_again: Duration::from_millis(250),
@@ -38,40 +40,33 @@ const PATIENCE: Patience = Patience {
 /// Whether other calls wait for a slow reader.
 pub(super) type IsShort = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Whether a request of this connection is in progress.
-pub(super) type IsBusy = Box<dyn Fn() -> bool + Send + Sync>;
-
 /// A stream whose writes fail when the client does not read, and whose reads fail when a request is not completed.
 pub(super) struct Watched<S> {
     inner: S,
     is_short: IsShort,
-    is_busy: IsBusy,
+    connection: Arc<HttpConnection>,
     /// The deadline of a request that is only partly received.
     coming: Option<Pin<Box<Sleep>>>,
-    patience: Patience,
+    patience: ConnectionTimeouts,
     /// Set while the client is behind.
-    behind: Option<Behind>,
+    behind: Option<SlowReader>,
 }
 
-struct Behind {
+struct SlowReader {
     since: Instant,
     written: u64,
     look: Pin<Box<Sleep>>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(inner: S, is_short: IsShort, is_busy: IsBusy) -> Self {
-        Self::with_patience(inner, is_short, is_busy, PATIENCE)
-    }
-
-    fn with_patience(inner: S, is_short: IsShort, is_busy: IsBusy, patience: Patience) -> Self {
-        Self { inner, is_short, is_busy, coming: None, patience, behind: None }
+    pub(super) fn new(inner: S, is_short: IsShort, connection: Arc<HttpConnection>) -> Self {
+        Self { inner, is_short, connection, coming: None, patience: PATIENCE, behind: None }
     }
 
     /// Ready with an error when a timeout has passed.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let Patience { usual, short, look_again, bytes_per_second, .. } = self.patience;
-        let behind = self.behind.get_or_insert_with(|| Behind {
+        let ConnectionTimeouts { usual, short, look_again, bytes_per_second, .. } = self.patience;
+        let behind = self.behind.get_or_insert_with(|| SlowReader {
             since: Instant::now(),
             written: 0,
             look: Box::pin(sleep(look_again)),
@@ -91,6 +86,7 @@ impl<S> Watched<S> {
     }
 
     fn wrote(&mut self, outcome: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.connection.set_sending(true);
         match outcome {
             Poll::Pending => self.wait(context).map(Err),
             Poll::Ready(Ok(bytes)) => {
@@ -110,7 +106,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let had = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if (self.is_busy)() {
+        if self.connection.is_busy() {
             self.coming = None;
         } else if buffer.filled().len() > had && self.coming.is_none() {
             self.coming = Some(Box::pin(sleep(self.patience.headers)));
@@ -148,6 +144,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         let flushed = Pin::new(&mut self.inner).poll_flush(context);
         if flushed.is_ready() {
             self.behind = None;
+            self.connection.set_sending(false);
         }
         flushed
     }
@@ -163,10 +160,11 @@ mod tests {
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    use super::super::connection_table::ConnectionTable;
     use super::*;
 
     /// A tenth of a second, a fiftieth while others wait.
-    const QUICK: Patience = Patience {
+    const QUICK: ConnectionTimeouts = ConnectionTimeouts {
         usual: Duration::from_millis(100),
         short: Duration::from_millis(20),
         look_again: Duration::from_millis(5),
@@ -174,12 +172,15 @@ mod tests {
         headers: Duration::from_millis(50),
     };
 
-    fn watched(patience: Patience) -> (Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream, Arc<AtomicBool>) {
+    fn watched(
+        patience: ConnectionTimeouts,
+    ) -> (Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream, Arc<AtomicBool>) {
         let (ours, theirs) = tokio::io::duplex(1024);
         let short = Arc::new(AtomicBool::new(false));
         let asked = short.clone();
         let is_short = Arc::new(move || asked.load(Ordering::Relaxed));
-        (Watched::with_patience(ours, is_short, Box::new(|| false), patience), theirs, short)
+        let connection = ConnectionTable::new(1, Arc::default()).add().unwrap();
+        (Watched { patience, ..Watched::new(ours, is_short, connection) }, theirs, short)
     }
 
     #[tokio::test]
@@ -203,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_let_go_soon_when_others_begin_to_wait() {
-        let (mut stream, _theirs, short) = watched(Patience { usual: Duration::from_secs(3600), ..QUICK });
+        let (mut stream, _theirs, short) = watched(ConnectionTimeouts { usual: Duration::from_secs(3600), ..QUICK });
         let writing = tokio::spawn(async move { stream.write_all(&[0; 4096]).await });
         sleep(Duration::from_millis(50)).await;
         assert!(!writing.is_finished());

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use rmcp::model::RequestId;
 use serde_json::Value;
 
-use super::message::Refusal;
+use super::message::MessageRefusal;
 use crate::service::ResponseBytes;
 
 /// Messages in one batch.
@@ -42,7 +42,7 @@ impl Batch {
         self.unanswered.remove(id);
     }
 
-    pub(super) fn refuse(&mut self, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, refusal: MessageRefusal) {
         self.answers.push(refusal.into_json().to_string().into_bytes());
     }
 
@@ -50,7 +50,7 @@ impl Batch {
         self.unanswered.remove(&id);
         if self.bytes + answer.len() > MAX_BYTES {
             let message = "the responses to this batch are too long together; send the requests one by one";
-            return self.refuse(Refusal::invalid_request(Some(id), message));
+            return self.refuse(MessageRefusal::invalid_request(Some(id), message));
         }
         self.bytes += answer.len();
         self.answers.push(answer);

@@ -25,7 +25,7 @@ use super::notices::FollowedNotes;
 use super::{answer, message, progress, prompts, resources};
 use crate::service::{Caller, Lease, Request, Service};
 
-pub(super) type Context = RequestContext<RoleServer>;
+pub(super) type McpContext = RequestContext<RoleServer>;
 
 /// The library's handler for one connection.
 pub(super) struct McpConnection {
@@ -74,7 +74,7 @@ impl McpConnection {
     }
 
     /// The caller of a request. Over HTTP the authentication layer attached it.
-    fn caller<'a>(&'a self, context: &'a Context) -> Result<&'a Caller, ErrorData> {
+    fn caller<'a>(&'a self, context: &'a McpContext) -> Result<&'a Caller, ErrorData> {
         let caller = self.stream_caller.as_ref().or_else(|| attached(&context.extensions));
         caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
     }
@@ -82,7 +82,7 @@ impl McpConnection {
     /// Runs something other than a tool call on a worker.
     async fn on_worker<T: Send + 'static>(
         &self,
-        context: &Context,
+        context: &McpContext,
         weigh: fn(&T) -> usize,
         work: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
@@ -91,7 +91,7 @@ impl McpConnection {
     }
 
     /// The caller's session. A request without a connection of its own is matched by client name and token.
-    fn session(&self, context: &Context) -> Arc<Session> {
+    fn session(&self, context: &McpContext) -> Arc<Session> {
         let is_modern = self.is_modern(context);
         let Some(caller) = attached::<Caller>(&context.extensions) else { return self.session.clone() };
         match context.client_info() {
@@ -104,7 +104,7 @@ impl McpConnection {
         }
     }
 
-    fn meet(&self, client: &Implementation, version: &ProtocolVersion, context: &Context) {
+    fn meet(&self, client: &Implementation, version: &ProtocolVersion, context: &McpContext) {
         let name = name(client, context);
         self.session.introduce(&name);
         if self.client.set(name.clone()).is_ok() {
@@ -112,23 +112,23 @@ impl McpConnection {
         }
     }
 
-    fn may(&self, context: &Context, access: Access) -> bool {
+    fn may(&self, context: &McpContext, access: Access) -> bool {
         self.caller(context).is_ok_and(|caller| caller.may(access))
     }
 
     /// The tools that the caller may use.
-    fn offer(&self, context: &Context) -> Offer {
+    fn offer(&self, context: &McpContext) -> Offer {
         let offer = self.service().vault().offer();
         if self.may(context, Access::Write) { (*offer).clone() } else { offer.reading() }
     }
 
-    fn instructions(&self, context: &Context) -> String {
+    fn instructions(&self, context: &McpContext) -> String {
         self.server.instructions(self.may(context, Access::Write))
     }
 
     /// Whether a request is of the generation without a handshake. Also records the client's name, which such requests
     /// carry; a client that never gave one is of the older generation.
-    fn is_modern(&self, context: &Context) -> bool {
+    fn is_modern(&self, context: &McpContext) -> bool {
         let version = context.protocol_version();
         if self.client.get().is_none()
             && let (Some(client), Some(version)) = (context.client_info(), &version)
@@ -158,7 +158,7 @@ impl ServerHandler for McpConnection {
     async fn initialize(
         &self,
         mut request: InitializeRequestParams,
-        context: Context,
+        context: McpContext,
     ) -> Result<InitializeResult, ErrorData> {
         let mut agreed = self.negotiate_initialize(&request)?;
         agreed.instructions = Some(self.instructions(&context));
@@ -168,7 +168,7 @@ impl ServerHandler for McpConnection {
         Ok(agreed)
     }
 
-    async fn discover(&self, context: Context) -> Result<DiscoverResult, ErrorData> {
+    async fn discover(&self, context: McpContext) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         let mut found = DiscoverResult::from_server_info(versions, self.get_info());
         found.instructions = Some(self.instructions(&context));
@@ -183,11 +183,11 @@ impl ServerHandler for McpConnection {
         });
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, _: McpContext) -> Result<(), ErrorData> {
         self.followed.add(&request.uri)
     }
 
-    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _: McpContext) -> Result<(), ErrorData> {
         self.followed.remove(&request.uri);
         Ok(())
     }
@@ -222,14 +222,18 @@ impl ServerHandler for McpConnection {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: Context,
+        context: McpContext,
     ) -> Result<ListToolsResult, ErrorData> {
         refuse_cursor(request)?;
         let tools = self.server.tools(self.is_modern(&context), |access| self.may(&context, access));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: McpContext,
+    ) -> Result<CallToolResponse, ErrorData> {
         let modern = self.is_modern(&context);
         let lease = lease(&context);
         let call = Request {
@@ -250,7 +254,7 @@ impl ServerHandler for McpConnection {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: Context,
+        context: McpContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let work = move |service: &Service| resources::list(service.vault(), cursor.as_deref());
@@ -260,7 +264,7 @@ impl ServerHandler for McpConnection {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: Context,
+        _: McpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         refuse_cursor(request)?;
         Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
@@ -269,7 +273,7 @@ impl ServerHandler for McpConnection {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: Context,
+        context: McpContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.session(&context);
         let work = move |service: &Service| resources::read(service.vault(), &session, &request.uri);
@@ -277,7 +281,7 @@ impl ServerHandler for McpConnection {
         Ok(result.into())
     }
 
-    async fn complete(&self, request: CompleteRequestParams, context: Context) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, request: CompleteRequestParams, context: McpContext) -> Result<CompleteResult, ErrorData> {
         let work = move |service: &Service| resources::complete(service.vault(), &request);
         let completion = self.on_worker(&context, |_| 0, work).await??;
         Ok(CompleteResult::new(completion))
@@ -286,7 +290,7 @@ impl ServerHandler for McpConnection {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: Context,
+        context: McpContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         refuse_cursor(request)?;
         Ok(ListPromptsResult::with_all_items(prompts::list(&self.offer(&context))))
@@ -295,13 +299,13 @@ impl ServerHandler for McpConnection {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        context: Context,
+        context: McpContext,
     ) -> Result<GetPromptResponse, ErrorData> {
         Ok(prompts::get(&self.offer(&context), &request.name, request.arguments.as_ref())?.into())
     }
 
     /// An unknown method, or over HTTP one with parameters that the library could not parse.
-    async fn on_custom_request(&self, request: CustomRequest, context: Context) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, context: McpContext) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         let unknown = no_such_method(&method);
         if self.is_modern(&context) && OF_OLDER_GENERATION.contains(&method.as_str()) {
@@ -312,13 +316,13 @@ impl ServerHandler for McpConnection {
 
     /// Accepted without effect: this server sends no log messages.
     #[expect(deprecated, reason = "older clients set a log level all the same")]
-    async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn set_level(&self, _: SetLevelRequestParams, _: McpContext) -> Result<(), ErrorData> {
         Ok(())
     }
 }
 
 /// The name of a client: the one it gives, and that of its token.
-fn name(client: &Implementation, context: &Context) -> String {
+fn name(client: &Implementation, context: &McpContext) -> String {
     attached::<Caller>(&context.extensions).map_or_else(|| client.name.clone(), |caller| caller.name(&client.name))
 }
 
@@ -328,7 +332,7 @@ fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option
 }
 
 /// The lease of a request, attached by the stream's transport or by the HTTP layers.
-fn lease(context: &Context) -> Lease {
+fn lease(context: &McpContext) -> Lease {
     let extensions = &context.extensions;
     extensions.get::<Lease>().or_else(|| attached(extensions)).cloned().unwrap_or_default()
 }
@@ -337,9 +341,10 @@ fn lease(context: &Context) -> Lease {
 const REQUEST_KEY: &str = "quipu/request-key";
 
 /// A UUID of version 7: it starts with the time, by which the server knows a call that is too old to be recognised.
-fn request_key(context: &Context) -> Result<Option<RequestKey>, ErrorData> {
+fn request_key(context: &McpContext) -> Result<Option<RequestKey>, ErrorData> {
     let Some(given) = context.meta.0.0.get(REQUEST_KEY) else { return Ok(None) };
-    let key = given.as_str().and_then(|text| text.replace('-', "").parse().ok()).filter(|key: &RequestKey| key.is_uuid_v7());
+    let key =
+        given.as_str().and_then(|text| text.replace('-', "").parse().ok()).filter(|key: &RequestKey| key.is_uuid_v7());
     let invalid = || ErrorData::invalid_params(format!("`{REQUEST_KEY}` must be a UUID of version 7"), None);
     key.map(Some).ok_or_else(invalid)
 }

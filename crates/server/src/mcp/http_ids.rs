@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use rmcp::model::RequestId;
 
 /// The library's session id, and a request id chosen by the client.
-type Key = (HeaderValue, RequestId);
+type SessionRequest = (HeaderValue, RequestId);
 
 /// All ids in use.
 #[derive(Clone, Default)]
-pub(super) struct IdsInUse(Arc<Mutex<HashSet<Key>>>);
+pub(super) struct IdsInUse(Arc<Mutex<HashSet<SessionRequest>>>);
 
 /// One id. The request on the worker and the response both hold it, and it is free when both are dropped: a call continues
 /// after its client disconnects, and still uses its id.
@@ -23,7 +23,7 @@ pub(super) struct IdInUse {
 }
 
 struct HeldId {
-    key: Key,
+    key: SessionRequest,
     all: IdsInUse,
 }
 

@@ -8,7 +8,7 @@ use quipu_tools::echoed;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::Value;
 
-use super::message::{self, Incoming, Refusal};
+use super::message::{self, Incoming, MessageRefusal};
 
 /// Maximum length of an error that repeats part of the request.
 const MAX_REFUSAL_BYTES: usize = 1000;
@@ -36,20 +36,20 @@ pub(super) async fn brief(response: Response) -> Response {
 }
 
 /// The errors in a body that the library could not parse.
-pub(super) fn faults(body: &[u8]) -> Vec<Refusal> {
+pub(super) fn faults(body: &[u8]) -> Vec<MessageRefusal> {
     match message::read(body, false) {
         Incoming::Refused(refusals) => refusals,
         // On stdio a blank line is ignored; an HTTP request needs a response.
         _ if body.trim_ascii().is_empty() => {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, "the body is empty: send a message in JSON", None);
-            vec![Refusal { id: None, error }]
+            vec![MessageRefusal { id: None, error }]
         }
-        _ => vec![Refusal::invalid_request(None, "the request body is not a JSON-RPC message")],
+        _ => vec![MessageRefusal::invalid_request(None, "the request body is not a JSON-RPC message")],
     }
 }
 
-pub(super) fn refuse(refusals: Vec<Refusal>) -> Response {
-    let mut messages: Vec<Value> = refusals.into_iter().map(Refusal::into_json).collect();
+pub(super) fn refuse(refusals: Vec<MessageRefusal>) -> Response {
+    let mut messages: Vec<Value> = refusals.into_iter().map(MessageRefusal::into_json).collect();
     let answer = if messages.len() == 1 { messages.remove(0) } else { Value::Array(messages) };
     (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
 }

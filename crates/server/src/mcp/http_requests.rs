@@ -17,15 +17,15 @@ use super::http_body::until_sent;
 use super::http_ids::{IdInUse, IdsInUse};
 use super::http_refusal::{brief, faults, refuse};
 use super::http_sessions::{HEADER, OwnedSessions};
-use super::message::Refusal;
-use crate::service::{CallError, Caller, Service};
-use crate::tokens::Scope;
+use super::message::MessageRefusal;
+use crate::service::{Caller, Service, ServiceError};
+use crate::tokens::TokenScope;
 
 /// In the extensions of a response: a tool that the token's scope does not allow. `http/request_guard.rs` turns it into a challenge.
 #[derive(Clone)]
 pub(crate) struct InsufficientScope {
     pub(crate) tool: &'static str,
-    pub(crate) needed: Scope,
+    pub(crate) needed: TokenScope,
 }
 
 /// The state of the checks.
@@ -71,7 +71,7 @@ pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: R
     }
     let id = match requests.take_id(&parts.headers, head) {
         Ok(id) => id,
-        Err(id) => return refuse(vec![Refusal::id_in_use(&id)]),
+        Err(id) => return refuse(vec![MessageRefusal::id_in_use(&id)]),
     };
     if let Some(id) = &id {
         parts.extensions.insert(id.clone());
@@ -93,7 +93,7 @@ impl HttpRequests {
     fn out_of_scope(&self, caller: &Caller, head: Option<&MessageHead>) -> Option<InsufficientScope> {
         let params = head.filter(|head| head.method == "tools/call")?.params.as_ref()?;
         match self.service.authorize(caller, &self.service.find(params.name.as_deref()?)) {
-            Err(CallError::OutOfScope { tool, needed }) => Some(InsufficientScope { tool, needed }),
+            Err(ServiceError::OutOfScope { tool, needed }) => Some(InsufficientScope { tool, needed }),
             _ => None,
         }
     }

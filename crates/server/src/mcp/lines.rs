@@ -25,7 +25,7 @@ pub(super) struct LineReader<R> {
 
 /// The next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum InputLine<'a> {
     /// A line without its newline; the last line of the stream may have none.
     Text(&'a [u8]),
     /// The beginning of a line longer than [`MAX_LINE_BYTES`]; the rest is discarded.
@@ -40,7 +40,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The next line. Safe to cancel: a later call continues where this one stopped.
-    pub(super) async fn next(&mut self) -> io::Result<Line<'_>> {
+    pub(super) async fn next(&mut self) -> io::Result<InputLine<'_>> {
         if std::mem::take(&mut self.taken) {
             self.line.clear();
             self.line.shrink_to(KEPT_CAPACITY);
@@ -49,7 +49,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
                 if self.line.is_empty() {
-                    return Ok(Line::End);
+                    return Ok(InputLine::End);
                 }
                 break;
             }
@@ -66,14 +66,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 (false, false, ended) => {
                     self.skipping = !ended;
                     self.taken = true;
-                    return Ok(Line::TooLong(&self.line[..self.line.len().min(BEGINNING)]));
+                    return Ok(InputLine::TooLong(&self.line[..self.line.len().min(BEGINNING)]));
                 }
                 (false, true, true) => break,
                 (false, true, false) => {}
             }
         }
         self.taken = true;
-        Ok(Line::Text(self.line.strip_suffix(b"\r").unwrap_or(&self.line)))
+        Ok(InputLine::Text(self.line.strip_suffix(b"\r").unwrap_or(&self.line)))
     }
 }
 
@@ -86,12 +86,12 @@ mod tests {
         let mut lines = Vec::new();
         loop {
             match reader.next().await.unwrap() {
-                Line::Text(text) => lines.push(String::from_utf8_lossy(text).into_owned()),
-                Line::TooLong(beginning) => {
+                InputLine::Text(text) => lines.push(String::from_utf8_lossy(text).into_owned()),
+                InputLine::TooLong(beginning) => {
                     assert!(beginning.len() == BEGINNING && beginning[0] == b'x');
                     lines.push("<too long>".to_owned());
                 }
-                Line::End => return lines,
+                InputLine::End => return lines,
             }
         }
     }

@@ -9,7 +9,7 @@ use rmcp::model::{ErrorData, Tool};
 use super::answer::describe;
 use super::instructions;
 use super::notices::{ChangeFeed, ChangeNotices};
-use crate::service::{CallError, Service};
+use crate::service::{Service, ServiceError};
 
 /// The MCP server of one vault. Clones share state.
 #[derive(Clone)]
@@ -58,13 +58,13 @@ impl ToolList {
     }
 }
 
-impl From<CallError> for ErrorData {
-    fn from(error: CallError) -> Self {
+impl From<ServiceError> for ErrorData {
+    fn from(error: ServiceError) -> Self {
         match error {
-            CallError::OutOfScope { tool, needed } => Self::invalid_params(needed.refusal(tool), None),
+            ServiceError::OutOfScope { tool, needed } => Self::invalid_params(needed.refusal(tool), None),
             // Never sent: a cancelled request has no response.
-            CallError::Cancelled => Self::internal_error("cancelled", None),
-            CallError::Failed => Self::internal_error("the call failed inside the server; see its log", None),
+            ServiceError::Cancelled => Self::internal_error("cancelled", None),
+            ServiceError::Failed => Self::internal_error("the call failed inside the server; see its log", None),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Incoming {
     /// To be handled.
     Message(Box<ClientJsonRpcMessage>),
     /// To be answered at once with an error, or with several for a rejected batch.
-    Refused(Vec<Refusal>),
+    Refused(Vec<MessageRefusal>),
     /// To be handled and answered together.
     Batch(Vec<Incoming>),
     /// Nothing to do: a blank line, a response, a notification without effect here.
@@ -33,12 +33,12 @@ pub(super) enum Incoming {
 
 /// The error for a rejected message, with its id if it can be found.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct MessageRefusal {
     pub(super) id: Option<RequestId>,
     pub(super) error: ErrorData,
 }
 
-impl Refusal {
+impl MessageRefusal {
     pub(super) fn invalid_request(id: Option<RequestId>, message: impl Into<String>) -> Self {
         Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, message.into(), None) }
     }
@@ -71,13 +71,13 @@ pub(super) fn read(line: &[u8], takes_batches: bool) -> Incoming {
         Ok(_) => refuse(None, "a message is a JSON object"),
         Err(error) => {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("this is not valid JSON: {error}"), None);
-            Incoming::Refused(vec![Refusal { id: request_id::find(line), error }])
+            Incoming::Refused(vec![MessageRefusal { id: request_id::find(line), error }])
         }
     }
 }
 
 fn refuse(id: Option<RequestId>, message: &str) -> Incoming {
-    Incoming::Refused(vec![Refusal::invalid_request(id, message)])
+    Incoming::Refused(vec![MessageRefusal::invalid_request(id, message)])
 }
 
 fn read_batch(messages: Vec<Value>) -> Incoming {
@@ -97,14 +97,14 @@ fn refuse_batch(messages: Vec<Value>, why: &str) -> Incoming {
         Value::Object(mut object) => object.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok()),
         _ => None,
     };
-    let mut refusals: Vec<Refusal> = messages
+    let mut refusals: Vec<MessageRefusal> = messages
         .into_iter()
         .filter_map(id)
         .take(MAX_REFUSALS)
-        .map(|id| Refusal::invalid_request(Some(id), why))
+        .map(|id| MessageRefusal::invalid_request(Some(id), why))
         .collect();
     if refusals.is_empty() {
-        refusals.push(Refusal::invalid_request(None, why));
+        refusals.push(MessageRefusal::invalid_request(None, why));
     }
     Incoming::Refused(refusals)
 }
@@ -129,7 +129,7 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
         (true, None) => return refuse(None, "`id` must be a string or an integer"),
         (true, Some(id)) => match request(method, params) {
             Ok(request) => Some(JsonRpcMessage::request(request, id)),
-            Err(error) => return Incoming::Refused(vec![Refusal { id: Some(id), error }]),
+            Err(error) => return Incoming::Refused(vec![MessageRefusal { id: Some(id), error }]),
         },
     };
     message.map_or(Incoming::Nothing, |message| Incoming::Message(Box::new(message)))

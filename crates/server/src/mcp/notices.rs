@@ -13,7 +13,7 @@ use rmcp::service::{Peer, SubscriptionSink};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::Instant;
 
-use crate::service::Change;
+use crate::service::VaultChange;
 
 /// Changes that a slow listener may lag behind; beyond that it is notified that anything may have changed.
 const QUEUED: usize = 64;
@@ -25,7 +25,7 @@ const GATHER: Duration = Duration::from_millis(100);
 const MAX_FOLLOWED: usize = 1000;
 
 /// Sends changes to all listeners.
-pub(super) struct ChangeNotices(broadcast::Sender<Arc<Change>>);
+pub(super) struct ChangeNotices(broadcast::Sender<Arc<VaultChange>>);
 
 impl Default for ChangeNotices {
     fn default() -> Self {
@@ -35,7 +35,7 @@ impl Default for ChangeNotices {
 
 impl ChangeNotices {
     /// Sends a change to the listeners, if there are any.
-    pub(super) fn tell(&self, change: Change) {
+    pub(super) fn tell(&self, change: VaultChange) {
         // The only error is that there is no listener.
         drop(self.0.send(Arc::new(change)));
     }
@@ -81,7 +81,7 @@ impl FollowedNotes {
         });
     }
 
-    fn among(&self, gathered: &Change) -> Vec<String> {
+    fn among(&self, gathered: &VaultChange) -> Vec<String> {
         let followed = self.0.lock();
         let mut uris: Vec<String> = match &gathered.notes {
             None => followed.values().flatten().cloned().collect(),
@@ -94,7 +94,7 @@ impl FollowedNotes {
 }
 
 /// The changes that a listener has not received yet.
-pub(super) struct ChangeFeed(broadcast::Receiver<Arc<Change>>);
+pub(super) struct ChangeFeed(broadcast::Receiver<Arc<VaultChange>>);
 
 impl ChangeFeed {
     /// Notifies a client of the older generation: always of changed lists, and of notes it subscribed to.
@@ -139,8 +139,8 @@ impl ChangeFeed {
 
     /// The next change and those soon after it; `None` when there will be none. A continuous series of changes is sent in
     /// parts.
-    async fn gather(&mut self) -> Option<Change> {
-        let mut gathered = Change::NONE;
+    async fn gather(&mut self) -> Option<VaultChange> {
+        let mut gathered = VaultChange::NONE;
         let mut next = self.0.recv().await;
         let until = Instant::now() + GATHER;
         loop {
@@ -153,7 +153,7 @@ impl ChangeFeed {
                         (notes, _) => *notes = None,
                     }
                 }
-                Err(RecvError::Lagged(_)) => gathered = Change { tools: true, ..Change::ANY },
+                Err(RecvError::Lagged(_)) => gathered = VaultChange { tools: true, ..VaultChange::ANY },
                 Err(RecvError::Closed) => return None,
             }
             match tokio::time::timeout_at(until, self.0.recv()).await {
@@ -174,7 +174,7 @@ mod tests {
         let mut listening = notices.listen();
         let busy = tokio::spawn(async move {
             loop {
-                notices.tell(Change { notes: Some(vec![NoteId::new("a.md")]), ..Change::NONE });
+                notices.tell(VaultChange { notes: Some(vec![NoteId::new("a.md")]), ..VaultChange::NONE });
                 tokio::time::sleep(GATHER / 5).await;
             }
         });

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rmcp::model::ProgressNotificationParam;
 
-use super::connection::Context;
+use super::connection::McpContext;
 use crate::service::{IndexProgress, Service};
 
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Notifies the client for as long as it is polled; never ready.
-pub(super) async fn tell(context: &Context, service: &Service) {
+pub(super) async fn tell(context: &McpContext, service: &Service) {
     let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
     for seconds in 1u32.. {
         tokio::time::sleep(EVERY).await;

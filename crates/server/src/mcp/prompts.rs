@@ -27,7 +27,7 @@ struct PromptText {
     /// What is asked for. `{name}` stands for an argument.
     task: &'static str,
     /// In order. Of each, the first alternative whose tools are all offered is used.
-    steps: &'static [&'static [Step]],
+    steps: &'static [&'static [PromptStep]],
 }
 
 struct Argument {
@@ -74,23 +74,23 @@ enum Completes {
 }
 
 /// The tools that a step names, and its text.
-type Step = (&'static [&'static str], &'static str);
+type PromptStep = (&'static [&'static str], &'static str);
 
-const FIND: &[Step] = &[
+const FIND: &[PromptStep] = &[
     (&["ubp_search"], "Find the sections on it with `ubp_search`; try other words if the first answer is thin."),
     (&["search"], "Find notes on it with `search`; try other words if the first answer is thin."),
     (&["search_docs"], "Find notes on it with `search_docs`, one word at a time."),
 ];
-const READ: &[Step] = &[
+const READ: &[PromptStep] = &[
     (&["get_node"], "Read the notes that matter with `get_node`, long ones in parts."),
     (&["get_document"], "Read the notes that matter with `get_document`."),
     (&["ubp_get_page"], "Read the notes that matter with `ubp_get_page`."),
 ];
-const RECALL: &[Step] = &[
+const RECALL: &[PromptStep] = &[
     (&["search_entities", "get_entity"], "Look into memory with `search_entities` and `get_entity`."),
     (&["search_entities"], "Look into memory with `search_entities`."),
 ];
-const WRITE: &[Step] = &[
+const WRITE: &[PromptStep] = &[
     (&["edit_node", "create_node"], "Write it with `edit_node` if the note exists, else with `create_node`."),
     (
         &["update_node", "create_node"],

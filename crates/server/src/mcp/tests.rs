@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{McpServer, converse};
-use crate::service::{Capacity, ChangeListener, IndexProgress, Report, Service, TrailPage, VaultService};
+use crate::service::{Capacity, IndexProgress, Report, Service, TrailPage, VaultChangeListener, VaultService};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -144,7 +144,7 @@ impl VaultService for OneRegistry {
     fn trail(&self, _: u64) -> Result<TrailPage, ToolError> {
         Ok(TrailPage::default())
     }
-    fn on_change(&self, _: ChangeListener) {}
+    fn on_change(&self, _: VaultChangeListener) {}
 }
 
 /// A client in this process. `get_document` is slow while the gate is shut; `nodes_exist` never is.

@@ -25,8 +25,8 @@ use tokio::time::Instant;
 
 use super::batch::Batch;
 use super::in_flight::{InFlight, RequestKind};
-use super::lines::{Line, LineReader, MAX_LINE_BYTES};
-use super::message::{self, Incoming, Refusal};
+use super::lines::{InputLine, LineReader, MAX_LINE_BYTES};
+use super::message::{self, Incoming, MessageRefusal};
 use super::request_id;
 use crate::service::{CallOrder, Lease, ResponseBytes, Service};
 
@@ -124,18 +124,18 @@ where
             _ = ending.wait_for(|ending| *ending) => return None,
         };
         match line {
-            Ok(Line::Text(text)) => {
+            Ok(InputLine::Text(text)) => {
                 let takes_batches = self.output.takes_batches.load(Ordering::Acquire);
                 let (incoming, bytes) = (message::read(text, takes_batches), text.len());
                 Some(self.admit(incoming, bytes))
             }
-            Ok(Line::TooLong(beginning)) => {
+            Ok(InputLine::TooLong(beginning)) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
                 // If the id is near the start, its client waits for a response.
                 let id = request_id::find(beginning).filter(|id| !self.output.in_flight.has(id));
-                Some(Incoming::Refused(vec![Refusal::invalid_request(id, message)]))
+                Some(Incoming::Refused(vec![MessageRefusal::invalid_request(id, message)]))
             }
-            Ok(Line::End) => None,
+            Ok(InputLine::End) => None,
             Err(error) => {
                 tracing::warn!(%error, "cannot read from the client");
                 None
@@ -156,7 +156,7 @@ where
                 let lease = self.lease(&request.request);
                 request.request.extensions_mut().insert(lease.clone());
                 if !self.output.in_flight.begin(&request.id, bytes, kind, lease) {
-                    return Incoming::Refused(vec![Refusal::id_in_use(&request.id)]);
+                    return Incoming::Refused(vec![MessageRefusal::id_in_use(&request.id)]);
                 }
             }
             JsonRpcMessage::Notification(notification) => {
@@ -283,7 +283,7 @@ where
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineOutput<W> {
     /// Sends the errors for an invalid line, on its own task because [`LineTransport::receive`] may be cancelled.
-    fn refuse(&self, refusals: Vec<Refusal>) {
+    fn refuse(&self, refusals: Vec<MessageRefusal>) {
         self.in_flight.begin_refusal();
         let output = self.clone();
         tokio::spawn(async move {

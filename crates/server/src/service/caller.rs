@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::capacity::MAX_RESPONSE_BYTES_PER_CLIENT;
 use super::response_budget::ResponseBudget;
-use crate::tokens::Scope;
+use crate::tokens::TokenScope;
 
 /// Longer client names are cut: memory's log keeps the name with every change.
 const MAX_CLIENT_CHARS: usize = 200;
@@ -20,7 +20,7 @@ pub(crate) struct Caller {
     /// The name of its token, or the subject that an identity provider gives; `None` if no token was needed.
     pub(crate) token: Option<Arc<str>>,
     /// What it may do.
-    pub(crate) scope: Scope,
+    pub(crate) scope: TokenScope,
     /// Its share of the workers; `None` without a limit.
     pub(crate) workers: Option<Arc<Semaphore>>,
     /// Its share of the response bytes.
@@ -38,7 +38,7 @@ impl Caller {
         Self {
             id: "stream".into(),
             token: None,
-            scope: Scope::Admin,
+            scope: TokenScope::Admin,
             workers: None,
             budget: ResponseBudget::new(MAX_RESPONSE_BYTES_PER_CLIENT),
             begin_stream: Arc::new(|| {}),

@@ -25,14 +25,14 @@ pub(crate) use caller::{BeginStream, Caller};
 pub(crate) use capacity::Capacity;
 pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
-pub use trail::{ClientCalls, EXPLORER, Summary, ToolLatency, Trace, TraceKind, Trail, TrailPage};
-pub use vault_service::{Change, ChangeListener, IndexProgress, Report, VaultService};
+pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trace, TraceKind, Trail, TrailPage};
+pub use vault_service::{IndexProgress, Report, VaultChange, VaultChangeListener, VaultService};
 
 use capacity::MAX_WORKERS;
 use client_sessions::ClientSessions;
 use last_progress::LastProgress;
 
-use crate::tokens::Scope;
+use crate::tokens::TokenScope;
 
 /// Calls of one graph that run at the same time, so that the calls of other graphs always find a worker soon.
 const MAX_WORKERS_PER_GRAPH: usize = MAX_WORKERS / 2;
@@ -63,13 +63,13 @@ pub(crate) struct Service {
 
 /// Why a call has no outcome.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CallError {
+pub(crate) enum ServiceError {
     /// The caller's scope does not allow the tool.
     OutOfScope {
         /// Which tool.
         tool: &'static str,
         /// The scope that allows it.
-        needed: Scope,
+        needed: TokenScope,
     },
     /// The client cancelled it.
     Cancelled,
@@ -113,10 +113,10 @@ impl Service {
     }
 
     /// Whether the caller may use a tool.
-    pub(crate) fn authorize(&self, caller: &Caller, tool: &FoundTool) -> Result<(), CallError> {
+    pub(crate) fn authorize(&self, caller: &Caller, tool: &FoundTool) -> Result<(), ServiceError> {
         match tool {
             Ok(tool) if !caller.may(tool.access) => {
-                Err(CallError::OutOfScope { tool: tool.name, needed: Scope::needed_for(tool.access) })
+                Err(ServiceError::OutOfScope { tool: tool.name, needed: TokenScope::needed_for(tool.access) })
             }
             _ => Ok(()),
         }
@@ -129,7 +129,7 @@ impl Service {
         cancelled: impl Future<Output = ()>,
         shape: impl FnOnce(ToolResponse) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, ServiceError> {
         let Request { caller, session, tool, arguments, key, lease } = request;
         self.authorize(&caller, &tool)?;
         let started = Instant::now();
@@ -153,7 +153,7 @@ impl Service {
         cancelled: impl Future<Output = ()>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, ServiceError> {
         let mut cancelled = std::pin::pin!(cancelled);
         let turn = match lease.place() {
             None => None,
@@ -176,9 +176,9 @@ impl Service {
         tokio::select! {
             outcome = running => outcome.map_err(|error| {
                 tracing::error!(%error, "a call failed");
-                CallError::Failed
+                ServiceError::Failed
             }),
-            () = cancelled => Err(CallError::Cancelled),
+            () = cancelled => Err(ServiceError::Cancelled),
         }
     }
 
@@ -209,10 +209,10 @@ async fn permit(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
 async fn unless_cancelled<T>(
     cancelled: impl Future<Output = ()>,
     waiting: impl Future<Output = T>,
-) -> Result<T, CallError> {
+) -> Result<T, ServiceError> {
     tokio::select! {
         biased;
-        () = cancelled => Err(CallError::Cancelled),
+        () = cancelled => Err(ServiceError::Cancelled),
         outcome = waiting => Ok(outcome),
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_cancelled_before_its_turn_does_not_begin() {
         for _ in 0..50 {
-            assert_eq!(unless_cancelled(ready(()), ready(())).await, Err(CallError::Cancelled));
+            assert_eq!(unless_cancelled(ready(()), ready(())).await, Err(ServiceError::Cancelled));
         }
     }
 }

@@ -95,10 +95,10 @@ pub struct ToolLatency {
 
 /// The newest entries, and counts.
 #[derive(Default)]
-pub struct Trail(Mutex<Inner>);
+pub struct Trail(Mutex<TrailState>);
 
 #[derive(Default)]
-struct Inner {
+struct TrailState {
     next: u64,
     traces: VecDeque<Trace>,
     clients: BTreeMap<String, (u64, i64)>,
@@ -120,7 +120,7 @@ impl Trail {
     pub fn called(
         &self,
         tool: &ToolInfo,
-        arguments: Summary,
+        arguments: ArgumentSummary,
         who: &str,
         response: &ToolResponse,
         took: Duration,
@@ -142,7 +142,7 @@ impl Trail {
             return;
         }
         inner.heard_of(who, at);
-        let Summary { object, text } = arguments;
+        let ArgumentSummary { object, text } = arguments;
         inner.push(Trace {
             number: 0,
             at,
@@ -249,7 +249,7 @@ impl Trail {
     }
 }
 
-impl Inner {
+impl TrailState {
     fn push(&mut self, trace: Trace) {
         if self.traces.len() == KEPT {
             self.traces.pop_front();
@@ -289,7 +289,7 @@ fn described(change: &LoggedChange) -> String {
 
 /// The arguments of a call in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct ArgumentSummary {
     object: Option<String>,
     text: String,
 }
@@ -315,7 +315,7 @@ const TELLING: [&str; 14] = [
 /// Arguments that name a note.
 const NOTES: [&str; 5] = ["id", "filepath", "center", "source", "path"];
 
-impl Summary {
+impl ArgumentSummary {
     pub fn of(arguments: &Value) -> Self {
         let value = |name: &&str| arguments.get(*name).filter(|value| !value.is_null());
         let object = NOTES.iter().find_map(value).and_then(Value::as_str).map(cut);
@@ -374,13 +374,13 @@ mod tests {
     #[test]
     fn a_summary_is_one_short_line() {
         let long = "x".repeat(1000);
-        assert_eq!(Summary::of(&json!({"query": "a\nb", "limit": 3})).text, "a b");
+        assert_eq!(ArgumentSummary::of(&json!({"query": "a\nb", "limit": 3})).text, "a b");
         assert_eq!(
-            Summary::of(&json!({"id": "n.md", "content": long})),
-            Summary { object: Some("n.md".into()), text: "n.md".into() }
+            ArgumentSummary::of(&json!({"id": "n.md", "content": long})),
+            ArgumentSummary { object: Some("n.md".into()), text: "n.md".into() }
         );
-        assert_eq!(Summary::of(&json!({"source": "a.md", "target": "b.md"})).text, "a.md → b.md");
-        assert_eq!(Summary::of(&json!({"query": long})).text.chars().count(), SHOWN_CHARS + 1);
-        assert_eq!(Summary::of(&json!(["odd"])).text, "");
+        assert_eq!(ArgumentSummary::of(&json!({"source": "a.md", "target": "b.md"})).text, "a.md → b.md");
+        assert_eq!(ArgumentSummary::of(&json!({"query": long})).text.chars().count(), SHOWN_CHARS + 1);
+        assert_eq!(ArgumentSummary::of(&json!(["odd"])).text, "");
     }
 }

@@ -65,7 +65,7 @@ pub trait VaultService: Send + Sync {
     fn trail(&self, from: u64) -> Result<TrailPage, ToolError>;
 
     /// Calls the listener on every change of the notes from now on, whichever program makes it. A listener must be fast.
-    fn on_change(&self, listener: ChangeListener);
+    fn on_change(&self, listener: VaultChangeListener);
 }
 
 /// The index progress of a vault.
@@ -89,7 +89,7 @@ pub struct Report {
 
 /// A change of the notes, or of the tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct VaultChange {
     /// Whether the list of notes by id and title has changed.
     pub listing: bool,
     /// The changed notes; `None` if any may have changed.
@@ -98,18 +98,18 @@ pub struct Change {
     pub tools: bool,
 }
 
-impl Change {
+impl VaultChange {
     /// Nothing changed.
     pub const NONE: Self = Self { listing: false, notes: Some(Vec::new()), tools: false };
     /// Any note may have changed.
     pub const ANY: Self = Self { listing: true, notes: None, tools: false };
 }
 
-impl From<&SnapshotDiff<'_>> for Change {
+impl From<&SnapshotDiff<'_>> for VaultChange {
     fn from(changes: &SnapshotDiff<'_>) -> Self {
         Self { listing: changes.listing(), notes: Some(changes.notes().collect()), tools: false }
     }
 }
 
 /// A callback for changes.
-pub type ChangeListener = Box<dyn Fn(Change) + Send + Sync>;
+pub type VaultChangeListener = Box<dyn Fn(VaultChange) + Send + Sync>;

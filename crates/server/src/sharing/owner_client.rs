@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 
 use super::owner_lock;
 use super::wire::{
-    Hello, OWNER_TIMEOUT, OwnerRequest, OwnerResponse, Purpose, ResponseMessage, SessionDelta, SessionState, WIRE,
-    Welcome, receive, send,
+    ConnectionPurpose, Hello, OWNER_TIMEOUT, OwnerRequest, OwnerResponse, ResponseMessage, SessionCopy, SessionDelta,
+    WIRE, Welcome, receive, send,
 };
 
 /// How long a response may take: longer than most clients wait.
@@ -45,7 +45,7 @@ pub(super) struct OwnerClient {
 }
 
 /// Why there is no connection.
-pub(super) enum ConnectError {
+pub(super) enum OwnerConnectError {
     /// No process answers, perhaps not yet.
     Unreachable(io::Error),
     /// The owner has a version that this process cannot talk to.
@@ -68,14 +68,14 @@ impl OwnerClient {
         own_folder: &Path,
         process: &str,
         watch_files: bool,
-    ) -> Result<(Self, UnixStream), ConnectError> {
-        let purpose = Purpose::Subscription { watch_files };
-        let (stream, owner) = handshake(own_folder, process, purpose).map_err(ConnectError::Unreachable)?;
+    ) -> Result<(Self, UnixStream), OwnerConnectError> {
+        let purpose = ConnectionPurpose::Subscription { watch_files };
+        let (stream, owner) = handshake(own_folder, process, purpose).map_err(OwnerConnectError::Unreachable)?;
         if owner.wire != WIRE {
-            return Err(ConnectError::OtherVersion(owner));
+            return Err(OwnerConnectError::OtherVersion(owner));
         }
-        if owner_lock::identity(own_folder).map_err(ConnectError::Unreachable)? != owner.vault {
-            return Err(ConnectError::Unreachable(io::Error::other("the owner of another vault answers")));
+        if owner_lock::identity(own_folder).map_err(OwnerConnectError::Unreachable)? != owner.vault {
+            return Err(OwnerConnectError::Unreachable(io::Error::other("the owner of another vault answers")));
         }
         let client = Self {
             own_folder: own_folder.to_owned(),
@@ -85,7 +85,7 @@ impl OwnerClient {
             owner,
             is_closed: AtomicBool::new(false),
         };
-        stream.set_read_timeout(Some(OWNER_TIMEOUT)).map_err(ConnectError::Unreachable)?;
+        stream.set_read_timeout(Some(OWNER_TIMEOUT)).map_err(OwnerConnectError::Unreachable)?;
         Ok((client, stream))
     }
 
@@ -108,13 +108,13 @@ impl OwnerClient {
     pub(super) fn ask_for<'q>(
         &self,
         session: &Session,
-        request: impl Fn(SessionState) -> OwnerRequest<'q>,
+        request: impl Fn(SessionCopy) -> OwnerRequest<'q>,
     ) -> Result<OwnerResponse, OwnerLost> {
         let number = session.number();
         let mut whole = !self.known().contains_key(&number);
         loop {
             let known = self.known().get(&number).copied().unwrap_or_default();
-            let here = SessionState {
+            let here = SessionCopy {
                 number,
                 client: session.client(),
                 known,
@@ -152,7 +152,7 @@ impl OwnerClient {
         let mut stream = match idle {
             Some(stream) => stream,
             // If this fails, nothing was sent yet.
-            None => match handshake(&self.own_folder, &self.process, Purpose::Requests) {
+            None => match handshake(&self.own_folder, &self.process, ConnectionPurpose::Requests) {
                 Ok((stream, _)) => stream,
                 Err(error) => return Err(OwnerLost(io::Error::new(io::ErrorKind::NotConnected, error))),
             },
@@ -208,7 +208,7 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-fn handshake(own_folder: &Path, process: &str, purpose: Purpose) -> io::Result<(UnixStream, Welcome)> {
+fn handshake(own_folder: &Path, process: &str, purpose: ConnectionPurpose) -> io::Result<(UnixStream, Welcome)> {
     let mut stream = owner_lock::connect(own_folder)?;
     stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
     stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;

@@ -19,12 +19,12 @@ use super::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 use super::owner_lock::{self, FileId};
 use super::pending_handshakes::PendingHandshakes;
 use super::wire::{
-    ChangeNotice, HEARTBEAT, OwnerRequest, OwnerResponse, Purpose, ResponseMessage, SessionDelta, SessionState, WIRE,
-    Welcome, receive, receive_frame, receive_hello, send,
+    ChangeNotice, ConnectionPurpose, HEARTBEAT, OwnerRequest, OwnerResponse, ResponseMessage, SessionCopy,
+    SessionDelta, WIRE, Welcome, receive, receive_frame, receive_hello, send,
 };
 use crate::engine::Engine;
 use crate::hang_up;
-use crate::service::Change;
+use crate::service::VaultChange;
 
 /// Far above what the agents of one user open.
 const MAX_CONNECTIONS: usize = 1024;
@@ -70,7 +70,7 @@ struct OwnerServerState {
 struct Subscriber {
     connection: u64,
     process: String,
-    changes: SyncSender<Change>,
+    changes: SyncSender<VaultChange>,
     /// Whether it missed some.
     is_behind: Arc<AtomicBool>,
 }
@@ -177,14 +177,14 @@ impl OwnerServerState {
 
     /// Registers a process for changes. They are queued until [`SubscriberGuard::start`].
     fn subscribe(&self, connection: u64, process: &str) -> SubscriberGuard<'_> {
-        let (changes, told) = sync_channel::<Change>(QUEUED);
+        let (changes, told) = sync_channel::<VaultChange>(QUEUED);
         let is_behind = Arc::<AtomicBool>::default();
         let missed = is_behind.clone();
         self.subscribers().push(Subscriber { connection, process: process.to_owned(), changes, is_behind });
         SubscriberGuard { shared: self, connection, process: process.to_owned(), queue: Some((told, missed)) }
     }
 
-    fn tell(&self, change: &Change) {
+    fn tell(&self, change: &VaultChange) {
         for subscriber in self.subscribers().iter() {
             if subscriber.changes.try_send(change.clone()).is_err() {
                 subscriber.is_behind.store(true, Ordering::SeqCst);
@@ -207,7 +207,7 @@ struct SubscriberGuard<'a> {
     connection: u64,
     process: String,
     /// Taken when it starts.
-    queue: Option<(Receiver<Change>, Arc<AtomicBool>)>,
+    queue: Option<(Receiver<VaultChange>, Arc<AtomicBool>)>,
 }
 
 impl SubscriberGuard<'_> {
@@ -239,15 +239,15 @@ impl Drop for SubscriberGuard<'_> {
     }
 }
 
-/// The next change for a process, or [`Change::NONE`] as a heartbeat; `None` when there will be no more. A change that did not
+/// The next change for a process, or [`VaultChange::NONE`] as a heartbeat; `None` when there will be no more. A change that did not
 /// fit into the queue is reported with the next heartbeat at the latest, even if the queue was emptied meanwhile.
-fn next_change(told: &Receiver<Change>, missed: &AtomicBool) -> Option<Change> {
+fn next_change(told: &Receiver<VaultChange>, missed: &AtomicBool) -> Option<VaultChange> {
     let change = match told.recv_timeout(HEARTBEAT) {
         Ok(change) => change,
-        Err(RecvTimeoutError::Timeout) => Change::NONE,
+        Err(RecvTimeoutError::Timeout) => VaultChange::NONE,
         Err(RecvTimeoutError::Disconnected) => return None,
     };
-    Some(if missed.swap(false, Ordering::SeqCst) { Change::ANY } else { change })
+    Some(if missed.swap(false, Ordering::SeqCst) { VaultChange::ANY } else { change })
 }
 
 /// A connection of another process.
@@ -280,7 +280,7 @@ impl PeerConnection {
         drop(engine);
         // Before the answer: after it the process relies on changes, and may send calls on another connection.
         let subscription = match hello.purpose {
-            Purpose::Subscription { watch_files } if hello.wire == WIRE => {
+            ConnectionPurpose::Subscription { watch_files } if hello.wire == WIRE => {
                 Some((self.shared.subscribe(number, &hello.process), watch_files))
             }
             _ => None,
@@ -392,8 +392,8 @@ impl OwnerServerState {
     }
 
     /// The owner's copy of a session, and the edition that its process has; `None` when the process must send all of it.
-    fn session(&self, process: &str, state: SessionState) -> Option<(Arc<Session>, u64)> {
-        let SessionState { number, client, known, whole } = state;
+    fn session(&self, process: &str, state: SessionCopy) -> Option<(Arc<Session>, u64)> {
+        let SessionCopy { number, client, known, whole } = state;
         let mut sessions = self.sessions();
         let key = (process.to_owned(), number);
         if let Some(session) = sessions.get(&key) {
@@ -448,7 +448,7 @@ mod tests {
         let shared = shared();
         let first = shared.subscribe(1, "ada");
         let whole = || Some(SessionDelta::of(&Session::named("client"), 0));
-        let here = |whole| SessionState { number: 7, client: "client".into(), known: 0, whole };
+        let here = |whole| SessionCopy { number: 7, client: "client".into(), known: 0, whole };
         assert!(shared.session("ada", here(whole())).is_some());
         let second = shared.subscribe(2, "ada");
         drop(first);
@@ -464,13 +464,13 @@ mod tests {
     fn changes_that_did_not_fit_into_the_queue_are_told_without_a_further_change() {
         let (changes, told) = sync_channel(1);
         let missed = AtomicBool::new(false);
-        changes.try_send(Change::NONE).unwrap();
-        assert!(changes.try_send(Change::ANY).is_err(), "the queue is full");
-        assert_eq!(next_change(&told, &missed), Some(Change::NONE));
+        changes.try_send(VaultChange::NONE).unwrap();
+        assert!(changes.try_send(VaultChange::ANY).is_err(), "the queue is full");
+        assert_eq!(next_change(&told, &missed), Some(VaultChange::NONE));
         // Only now: the sender was interrupted between its attempt and its note of it.
         missed.store(true, Ordering::SeqCst);
-        assert_eq!(next_change(&told, &missed), Some(Change::ANY));
-        assert_eq!(next_change(&told, &missed), Some(Change::NONE), "it is told once");
+        assert_eq!(next_change(&told, &missed), Some(VaultChange::ANY));
+        assert_eq!(next_change(&told, &missed), Some(VaultChange::NONE), "it is told once");
         drop(changes);
         assert_eq!(next_change(&told, &missed), None);
     }

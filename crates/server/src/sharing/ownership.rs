@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::owner_client::{ConnectError, OwnerClient, is_timeout};
+use super::owner_client::{OwnerClient, OwnerConnectError, is_timeout};
 use super::owner_lock::{LockAttempt, OwnerInfo, OwnerLock, OwnerMode};
 use super::owner_server::OwnerServer;
 use super::shared_vault::SharedVaultState;
 use super::wire::{ChangeNotice, receive};
 use crate::engine::Engine;
-use crate::service::Change;
+use crate::service::VaultChange;
 
 /// Between two attempts to find an owner, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -126,7 +126,7 @@ impl SharedVaultState {
             tracing::info!("{}", ownership.message());
             let tools = self.set_ownership(ownership);
             // Changes meanwhile were not reported.
-            self.listeners.tell(&Change { tools, ..Change::ANY });
+            self.listeners.tell(&VaultChange { tools, ..VaultChange::ANY });
             stream = next;
         }
     }
@@ -147,8 +147,8 @@ impl SharedVaultState {
         fallback
     }
 
-    fn tell(&self, change: &Change) {
-        if *change != Change::NONE {
+    fn tell(&self, change: &VaultChange) {
+        if *change != VaultChange::NONE {
             self.listeners.tell(change);
         }
     }
@@ -184,11 +184,13 @@ impl SharedVaultState {
                 Ok((client, stream)) => {
                     return Ok(SearchOutcome::Found(Ownership::Peer(Arc::new(client)), Some(stream)));
                 }
-                Err(ConnectError::OtherVersion(welcome)) => {
+                Err(OwnerConnectError::OtherVersion(welcome)) => {
                     return Err(anyhow::anyhow!(welcome.other_version_message()));
                 }
-                Err(ConnectError::Unreachable(_)) if owner.mode == OwnerMode::Exclusive => (describe(&owner), true),
-                Err(ConnectError::Unreachable(error)) => {
+                Err(OwnerConnectError::Unreachable(_)) if owner.mode == OwnerMode::Exclusive => {
+                    (describe(&owner), true)
+                }
+                Err(OwnerConnectError::Unreachable(error)) => {
                     (format!("{} and cannot be reached: {error}", describe(&owner)), false)
                 }
             },
@@ -200,7 +202,7 @@ impl SharedVaultState {
         }
     }
 
-    fn connect_to_owner(&self, own_folder: &Path) -> Result<(OwnerClient, UnixStream), ConnectError> {
+    fn connect_to_owner(&self, own_folder: &Path) -> Result<(OwnerClient, UnixStream), OwnerConnectError> {
         let is_waiting = &self.options.is_waiting;
         is_waiting.store(true, Ordering::SeqCst);
         let client = OwnerClient::open(own_folder, &self.process(), self.options.engine.watches);

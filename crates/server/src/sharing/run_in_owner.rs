@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::new_key;
-use super::owner_client::{ConnectError, OwnerClient, OwnerLost};
+use super::owner_client::{OwnerClient, OwnerConnectError, OwnerLost};
 use super::owner_lock::{LockAttempt, OwnerInfo, OwnerLock, OwnerMode};
 use super::wire::{ChangeNotice, OwnerRequest, OwnerResponse, receive};
 use crate::own_files::own_folder;
@@ -90,10 +90,10 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
                     );
                 }
             },
-            Err(ConnectError::OtherVersion(welcome)) => {
+            Err(OwnerConnectError::OtherVersion(welcome)) => {
                 return CommandOutcome::Failed(welcome.other_version_message());
             }
-            Err(ConnectError::Unreachable(_)) => {}
+            Err(OwnerConnectError::Unreachable(_)) => {}
         }
         let is_temporary = owner.mode == OwnerMode::Temporary;
         if wait == WaitPolicy::Never && (is_temporary || Instant::now() > until) {

@@ -20,10 +20,10 @@ use serde_json::Value;
 use super::new_key;
 use super::owner_client::{OwnerClient, OwnerLost, is_timeout};
 use super::ownership::{Fallback, LONGEST_PAUSE, Ownership};
-use super::wire::{OwnerRequest, OwnerResponse, SessionState};
+use super::wire::{OwnerRequest, OwnerResponse, SessionCopy};
 use crate::engine::{Engine, EngineOptions};
 use crate::served_vault::VaultSource;
-use crate::service::{Change, ChangeListener, IndexProgress, Report, TrailPage, VaultService};
+use crate::service::{IndexProgress, Report, TrailPage, VaultChange, VaultChangeListener, VaultService};
 
 /// How long a call waits for the next owner when one exits. Clients time out after a minute at the earliest.
 const OWNER_CHANGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,15 +55,15 @@ pub(super) struct SharedVaultState {
     /// The tools of the vault that this process's clients may use.
     offer: Mutex<Arc<Offer>>,
     pub(super) ownership_changed: Condvar,
-    pub(super) listeners: Arc<ChangeListeners>,
+    pub(super) listeners: Arc<VaultChangeListeners>,
 }
 
 /// Receivers of changes in this process.
 #[derive(Default)]
-pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
+pub(super) struct VaultChangeListeners(RwLock<Vec<VaultChangeListener>>);
 
-impl ChangeListeners {
-    pub(super) fn tell(&self, change: &Change) {
+impl VaultChangeListeners {
+    pub(super) fn tell(&self, change: &VaultChange) {
         self.0.read().iter().for_each(|listener| listener(change.clone()));
     }
 }
@@ -201,7 +201,7 @@ impl VaultService for SharedVault {
     }
 
     fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
-        let request = |session: SessionState| OwnerRequest::ReadResource { uri: uri.to_owned(), session };
+        let request = |session: SessionCopy| OwnerRequest::ReadResource { uri: uri.to_owned(), session };
         let answer = self.shared.ask(
             |engine| OwnerResponse::Resource(engine.indexed().read_resource(session, uri)),
             |owner| owner.ask_for(session, request),
@@ -270,7 +270,7 @@ impl VaultService for SharedVault {
         }
     }
 
-    fn on_change(&self, listener: ChangeListener) {
+    fn on_change(&self, listener: VaultChangeListener) {
         self.shared.listeners.0.write().push(listener);
     }
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::service::{Change, IndexProgress, Report, TrailPage};
+use crate::service::{IndexProgress, Report, TrailPage, VaultChange};
 
 /// The protocol version. Processes of different versions cannot share a vault.
 pub(super) const WIRE: u32 = 2;
@@ -37,13 +37,13 @@ pub(super) struct Hello {
     /// Identifies the process.
     pub(super) process: String,
     /// What the connection is for.
-    pub(super) purpose: Purpose,
+    pub(super) purpose: ConnectionPurpose,
 }
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Purpose {
+pub(super) enum ConnectionPurpose {
     /// One request after the other.
     #[serde(rename = "asking")]
     Requests,
@@ -78,7 +78,7 @@ pub(super) enum OwnerRequest<'a> {
         key: String,
         tool: String,
         arguments: Cow<'a, Value>,
-        session: SessionState,
+        session: SessionCopy,
     },
     Resources {
         cursor: Option<String>,
@@ -86,7 +86,7 @@ pub(super) enum OwnerRequest<'a> {
     },
     ReadResource {
         uri: String,
-        session: SessionState,
+        session: SessionCopy,
     },
     CompleteNoteId {
         typed: String,
@@ -130,21 +130,21 @@ pub(super) enum OwnerResponse {
     Failed(String),
 }
 
-/// [`Change`] as JSON: what an owner sends to its subscribers.
+/// [`VaultChange`] as JSON: what an owner sends to its subscribers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ChangeNotice {
     listing: bool,
     notes: Option<Vec<String>>,
 }
 
-impl From<Change> for ChangeNotice {
+impl From<VaultChange> for ChangeNotice {
     /// The tools of an owner never change.
-    fn from(Change { listing, notes, tools: _ }: Change) -> Self {
+    fn from(VaultChange { listing, notes, tools: _ }: VaultChange) -> Self {
         Self { listing, notes: notes.map(|notes| notes.iter().map(ToString::to_string).collect()) }
     }
 }
 
-impl From<ChangeNotice> for Change {
+impl From<ChangeNotice> for VaultChange {
     fn from(ChangeNotice { listing, notes }: ChangeNotice) -> Self {
         // Spelled as they came: two files may differ only in case. An id that cannot be read may be any note.
         let exact = |id: &String| VaultPath::parse(id).ok().map(|path| NoteId::exact(&path));
@@ -167,7 +167,7 @@ impl Welcome {
 
 /// A session, as far as the owner must know it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SessionState {
+pub(super) struct SessionCopy {
     pub(super) number: u64,
     pub(super) client: String,
     /// The edition of the owner's copy in the last response.
@@ -321,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_long_first_message_is_refused_by_its_length() {
-        let hello = Hello { wire: WIRE, version: "1".into(), process: "7".into(), purpose: Purpose::Requests };
+        let hello =
+            Hello { wire: WIRE, version: "1".into(), process: "7".into(), purpose: ConnectionPurpose::Requests };
         let mut stream = Vec::new();
         send(&mut stream, &hello).unwrap();
         assert_eq!(receive_hello(&mut stream.as_slice()).unwrap().unwrap().process, "7");
@@ -358,11 +359,11 @@ mod tests {
     fn ids_of_changed_notes_keep_their_case() {
         let exact = |path: &str| NoteId::exact(&VaultPath::parse(path).unwrap());
         let twins = vec![exact("Moloch.md"), exact("moloch.md")];
-        let change = Change { listing: false, notes: Some(twins), tools: false };
+        let change = VaultChange { listing: false, notes: Some(twins), tools: false };
         let sent = serde_json::to_string(&ChangeNotice::from(change.clone())).unwrap();
-        assert_eq!(Change::from(serde_json::from_str::<ChangeNotice>(&sent).unwrap()), change);
+        assert_eq!(VaultChange::from(serde_json::from_str::<ChangeNotice>(&sent).unwrap()), change);
         let unreadable = ChangeNotice { listing: false, notes: Some(vec!["a.md".into(), "../b.md".into()]) };
-        assert_eq!(Change::from(unreadable).notes, None, "any note may have changed");
+        assert_eq!(VaultChange::from(unreadable).notes, None, "any note may have changed");
     }
 
     #[test]

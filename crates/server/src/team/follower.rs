@@ -32,14 +32,14 @@ pub(super) struct Follower {
 }
 
 struct FollowerState {
-    progress: Mutex<Progress>,
+    progress: Mutex<FollowProgress>,
     /// Wakes the thread.
     wanted: Condvar,
     /// Wakes calls.
     moved: Condvar,
 }
 
-struct Progress {
+struct FollowProgress {
     /// Tickets given to calls, and the last that was answered.
     asked: u64,
     answered: u64,
@@ -75,7 +75,7 @@ impl fmt::Display for Lag {
 impl Follower {
     /// Reads every note once, then follows the feed.
     pub(super) fn start(knowledge: Arc<Knowledge>, feed: Arc<dyn NoteFeed>) -> std::io::Result<Self> {
-        let progress = Progress {
+        let progress = FollowProgress {
             asked: 0,
             answered: 0,
             is_woken: false,
@@ -146,7 +146,7 @@ impl Drop for Follower {
     }
 }
 
-impl Progress {
+impl FollowProgress {
     fn outage(&self) -> Option<Lag> {
         self.failing_since.map(|since| Lag::Unreachable(since.elapsed()))
     }
@@ -159,7 +159,7 @@ struct FollowerThread {
 }
 
 /// Why a step is to be tried again; for the log.
-type Failure = String;
+type FollowError = String;
 
 impl FollowerThread {
     fn run(self) {
@@ -214,7 +214,7 @@ impl FollowerThread {
     }
 
     /// Applies what is new; returns whether there was anything.
-    fn step(&self) -> Result<bool, Failure> {
+    fn step(&self) -> Result<bool, FollowError> {
         let position = self.state.progress.lock().position;
         let Some(position) = position else { return self.load().map(|()| true) };
         let changes = self.feed.changes_since(position).map_err(|error| error.to_string())?;
@@ -227,7 +227,7 @@ impl FollowerThread {
     }
 
     /// Reads every note. The position is read first, so that a change meanwhile is read again and not missed.
-    fn load(&self) -> Result<(), Failure> {
+    fn load(&self) -> Result<(), FollowError> {
         let started = Instant::now();
         let head = self.feed.head().map_err(|error| error.to_string())?;
         if self.knowledge.wait_ready(Duration::ZERO) {
@@ -242,13 +242,13 @@ impl FollowerThread {
         Ok(())
     }
 
-    fn apply(&self, batch: &FileBatch) -> Result<(), Failure> {
+    fn apply(&self, batch: &FileBatch) -> Result<(), FollowError> {
         let report = self.knowledge.apply(batch, &|_| {}).map_err(|error| error.to_string())?;
         is_complete(report.unreadable)
     }
 }
 
 /// Notes that could not be read are read again.
-fn is_complete(unreadable: usize) -> Result<(), Failure> {
+fn is_complete(unreadable: usize) -> Result<(), FollowError> {
     if unreadable == 0 { Ok(()) } else { Err(format!("cannot read {unreadable} notes of the database")) }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::follower::Follower;
 use crate::engine::{Engine, EngineOptions, FirstPass};
 use crate::served_vault::ServedVault;
-use crate::service::{ChangeListener, IndexProgress, Report, TrailPage, VaultService};
+use crate::service::{IndexProgress, Report, TrailPage, VaultChangeListener, VaultService};
 
 /// How a server opens a graph.
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ impl VaultService for TeamGraph {
         Ok(self.engine.trail(from))
     }
 
-    fn on_change(&self, listener: ChangeListener) {
+    fn on_change(&self, listener: VaultChangeListener) {
         self.engine.on_change(listener);
     }
 }

@@ -17,38 +17,38 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Explorer, caller_of};
-use crate::service::{CallError, Caller, Lease, Request};
-use crate::tokens::Scope;
+use crate::service::{Caller, Lease, Request, ServiceError};
+use crate::tokens::TokenScope;
 
 /// `POST /api/call/{tool}`: the arguments are the body.
 pub(super) async fn call(
     State(explorer): State<Arc<Explorer>>,
     Path(tool): Path<String>,
     request: HttpRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
     let arguments = json_body(request).await?;
     let (session, tool) = (explorer.session(&caller), explorer.service.find(&tool));
     let request = Request { session, tool, arguments, key: None, lease, caller };
     match explorer.service.call(request, pending(), shaped, Vec::len).await {
         Ok(answer) => Ok(json_bytes(answer)),
-        Err(CallError::OutOfScope { tool, needed }) => {
+        Err(ServiceError::OutOfScope { tool, needed }) => {
             let message = match needed {
-                Scope::Admin => needed.refusal(tool),
+                TokenScope::Admin => needed.refusal(tool),
                 _ => format!("{tool} writes, and this page may only read; `quipu open --write` opens one that may"),
             };
             json_answer(&error_of("FORBIDDEN", &message))
         }
-        Err(_) => Err(Refusal::inside()),
+        Err(_) => Err(WebRefusal::inside()),
     }
 }
 
 /// The body of a request. `http/request_guard.rs` has read it and limited its size.
-pub(super) async fn json_body<T: DeserializeOwned>(request: HttpRequest) -> Result<T, Refusal> {
+pub(super) async fn json_body<T: DeserializeOwned>(request: HttpRequest) -> Result<T, WebRefusal> {
     let body = request.into_body().collect().await;
-    let body = body.map_err(|_| Refusal::wrong("the request body is incomplete".to_owned()))?;
+    let body = body.map_err(|_| WebRefusal::wrong("the request body is incomplete".to_owned()))?;
     serde_json::from_slice(&body.to_bytes())
-        .map_err(|error| Refusal::wrong(format!("the request body is not the JSON that was expected: {error}")))
+        .map_err(|error| WebRefusal::wrong(format!("the request body is not the JSON that was expected: {error}")))
 }
 
 impl Explorer {
@@ -59,20 +59,20 @@ impl Explorer {
         lease: Lease,
         work: impl FnOnce(&Self) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, WebRefusal> {
         let explorer = self.clone();
         let done = self.service.run(caller, lease, pending(), move |_| work(&explorer), weigh).await;
-        done.map_err(|_| Refusal::inside())
+        done.map_err(|_| WebRefusal::inside())
     }
 }
 
 /// Why a request has no answer.
-pub(super) struct Refusal {
+pub(super) struct WebRefusal {
     status: StatusCode,
     message: String,
 }
 
-impl Refusal {
+impl WebRefusal {
     pub(super) fn no_token() -> Self {
         let message = "missing token; run `quipu open`, or send `Authorization: Bearer TOKEN`".to_owned();
         Self { status: StatusCode::UNAUTHORIZED, message }
@@ -87,19 +87,19 @@ impl Refusal {
     }
 }
 
-impl From<String> for Refusal {
+impl From<String> for WebRefusal {
     fn from(message: String) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, message }
     }
 }
 
-impl From<ToolError> for Refusal {
+impl From<ToolError> for WebRefusal {
     fn from(error: ToolError) -> Self {
         Self::from(error.message)
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for WebRefusal {
     fn into_response(self) -> Response {
         let Self { status, message } = self;
         let mut response = json_bytes(json!({ "error": { "message": message } }).to_string().into_bytes());
@@ -129,8 +129,8 @@ pub(super) fn error_of(code: &str, message: &str) -> Value {
 }
 
 /// An answer that no cache keeps: it is of this moment, and for one person.
-pub(super) fn json_answer(value: &impl Serialize) -> Result<Response, Refusal> {
-    let bytes = serde_json::to_vec(value).map_err(|error| Refusal::from(error.to_string()))?;
+pub(super) fn json_answer(value: &impl Serialize) -> Result<Response, WebRefusal> {
+    let bytes = serde_json::to_vec(value).map_err(|error| WebRefusal::from(error.to_string()))?;
     Ok(json_bytes(bytes))
 }
 

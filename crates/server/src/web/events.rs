@@ -13,10 +13,10 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::answers::Refusal;
+use super::answers::WebRefusal;
 use super::{Explorer, caller_of, is_local};
 use crate::service::{Caller, Trace};
-use crate::tokens::Scope;
+use crate::tokens::TokenScope;
 
 /// How often the trail is looked at. Asked, not told: the owner may be another process, and may change.
 const EVERY: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ const QUIET: u32 = 50;
 /// Events that wait for a slow reader; then the trail is not looked at until it has caught up.
 const QUEUED: usize = 64;
 
-pub(super) async fn events(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn events(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
     let (caller, _) = caller_of(&request)?;
     let (events, read) = mpsc::channel(QUEUED);
     tokio::spawn(follow(explorer, caller, events));
@@ -37,7 +37,7 @@ pub(super) async fn events(State(explorer): State<Arc<Explorer>>, request: Reque
 
 /// Sends entries until the client disconnects.
 async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Result<Bytes, Infallible>>) {
-    let sees_reads = caller.scope == Scope::Admin || is_local(&caller);
+    let sees_reads = caller.scope == TokenScope::Admin || is_local(&caller);
     let mut looks = tokio::time::interval(EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut next = None;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use quipu_tools::{ToolError, ToolErrorKind, WholeGraph};
 use serde::Serialize;
 
-use super::answers::{Refusal, json_bytes};
+use super::answers::{WebRefusal, json_bytes};
 use super::{Explorer, caller_of};
 
 /// The graph as the page takes it.
@@ -38,7 +38,7 @@ struct Compressed {
 #[derive(Default)]
 pub(super) struct LastGraph(Mutex<Option<Compressed>>);
 
-pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
     let header = |headers: &HeaderMap, name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let known = header(request.headers(), header::IF_NONE_MATCH);
@@ -91,10 +91,10 @@ fn compress(picture: &Picture<'_>) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-fn uncompressed(gzip: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn uncompressed(gzip: &[u8]) -> Result<Vec<u8>, WebRefusal> {
     let mut decoder = GzDecoder::new(Vec::new());
     let done = decoder.write_all(gzip).and_then(|()| decoder.finish());
-    done.map_err(|error| Refusal::from(error.to_string()))
+    done.map_err(|error| WebRefusal::from(error.to_string()))
 }
 
 /// Changes with whatever the picture shows.

@@ -13,7 +13,7 @@ use quipu_core::ports::Image;
 use quipu_tools::ToolError;
 use serde::Deserialize;
 
-use super::answers::{Refusal, error_of, json_answer, json_body};
+use super::answers::{WebRefusal, error_of, json_answer, json_body};
 use super::{Explorer, caller_of};
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
@@ -26,10 +26,11 @@ struct Asked {
     target: String,
 }
 
-pub(super) async fn image(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn image(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
     let Asked { note, target } = json_body(request).await?;
-    let note = VaultPath::parse(&note).map_err(|error| Refusal::wrong(format!("invalid path of a note: {error}")))?;
+    let note =
+        VaultPath::parse(&note).map_err(|error| WebRefusal::wrong(format!("invalid path of a note: {error}")))?;
     let read = move |explorer: &Explorer| explorer.service.vault().image(&note, &target);
     let weigh = |read: &Result<Option<Image>, ToolError>| match read {
         Ok(Some(image)) => image.bytes.len(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quipu_layout::{Layout, Node, Point, layout};
+use quipu_layout::{Layout, LayoutNode, Point, layout};
 use quipu_own_folder::OwnFolder;
 use quipu_tools::WholeGraph;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -117,12 +117,12 @@ fn shape(seeds: &[u64], edges: &[u32]) -> u64 {
     hasher.finish()
 }
 
-fn nodes(graph: &WholeGraph, seeds: &[u64], before: &FxHashMap<u64, Point>) -> Vec<Node> {
+fn nodes(graph: &WholeGraph, seeds: &[u64], before: &FxHashMap<u64, Point>) -> Vec<LayoutNode> {
     let most = graph.notes.rank.iter().copied().max().unwrap_or(1).max(1) as f32;
     let notes = graph.notes.rank.iter().zip(&graph.notes.folder);
     let notes = notes.map(|(rank, folder)| (2.0 + 8.0 * (*rank as f32 / most).sqrt(), *folder));
     let entities = graph.entities.id.iter().map(|_| (4.0, u32::MAX));
-    let node = |((radius, group), seed): ((f32, u32), &u64)| Node {
+    let node = |((radius, group), seed): ((f32, u32), &u64)| LayoutNode {
         seed: *seed,
         radius,
         group,

@@ -31,7 +31,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::service::{Caller, EXPLORER, Lease, Service};
-use answers::{Refusal, json_answer};
+use answers::{WebRefusal, json_answer};
 use graph::LastGraph;
 use layouts::Layouts;
 pub use sessions::ExplorerSessions;
@@ -109,13 +109,13 @@ struct Secret {
 }
 
 /// Exchanges the secret of `quipu open`, once.
-async fn open_session(State(sessions): State<Arc<ExplorerSessions>>, body: Body) -> Result<Response, Refusal> {
+async fn open_session(State(sessions): State<Arc<ExplorerSessions>>, body: Body) -> Result<Response, WebRefusal> {
     let body = tokio::time::timeout(SECRET_TIMEOUT, Limited::new(body, MAX_SECRET_BYTES).collect()).await;
     let Ok(Ok(body)) = body else {
-        return Err(Refusal::wrong("the request body is incomplete, too slow or too long".to_owned()));
+        return Err(WebRefusal::wrong("the request body is incomplete, too slow or too long".to_owned()));
     };
     let Ok(Secret { secret }) = serde_json::from_slice(&body.to_bytes()) else {
-        return Err(Refusal::wrong("send {\"secret\": \"…\"}".to_owned()));
+        return Err(WebRefusal::wrong("send {\"secret\": \"…\"}".to_owned()));
     };
     match sessions.exchange(&secret) {
         Some(token) => json_answer(&json!({ "token": token })),
@@ -132,8 +132,8 @@ fn is_local(caller: &Caller) -> bool {
 }
 
 /// The caller of a request, if it came with a token, and what the request holds.
-fn caller_of(request: &Request) -> Result<(Caller, Lease), Refusal> {
+fn caller_of(request: &Request) -> Result<(Caller, Lease), WebRefusal> {
     let caller = request.extensions().get::<Caller>().filter(|caller| caller.token.is_some());
     let lease = request.extensions().get::<Lease>().cloned().unwrap_or_default();
-    caller.cloned().map(|caller| (caller, lease)).ok_or_else(Refusal::no_token)
+    caller.cloned().map(|caller| (caller, lease)).ok_or_else(WebRefusal::no_token)
 }

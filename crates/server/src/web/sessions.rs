@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use parking_lot::Mutex;
 
-use crate::tokens::Scope;
+use crate::tokens::TokenScope;
 
 /// How long a secret may be exchanged: long enough for a browser to start.
 const SECRET_LASTS: Duration = Duration::from_secs(10 * 60);
@@ -33,14 +33,14 @@ pub struct ExplorerSessions(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    secrets: Vec<(blake3::Hash, Scope, Instant)>,
+    secrets: Vec<(blake3::Hash, TokenScope, Instant)>,
     sessions: Vec<OpenSession>,
     opened: u64,
 }
 
 struct OpenSession {
     token: blake3::Hash,
-    scope: Scope,
+    scope: TokenScope,
     number: u64,
     opened: Instant,
     used: Instant,
@@ -60,7 +60,7 @@ impl std::fmt::Debug for ExplorerSessions {
 
 impl ExplorerSessions {
     /// Makes a secret that can be exchanged once for a session of this scope.
-    pub fn new_secret(&self, scope: Scope) -> anyhow::Result<String> {
+    pub fn new_secret(&self, scope: TokenScope) -> anyhow::Result<String> {
         let secret = random_word()?;
         self.0.lock().secrets.push((blake3::hash(secret.as_bytes()), scope, Instant::now()));
         Ok(secret)
@@ -92,11 +92,11 @@ impl ExplorerSessions {
     }
 
     /// What the owner of a token may do, and the session's number. Does not count as use of the session.
-    pub(crate) fn check(&self, token: &str) -> Option<(Scope, u64)> {
+    pub(crate) fn check(&self, token: &str) -> Option<(TokenScope, u64)> {
         self.check_at(token, Instant::now())
     }
 
-    fn check_at(&self, token: &str, now: Instant) -> Option<(Scope, u64)> {
+    fn check_at(&self, token: &str, now: Instant) -> Option<(TokenScope, u64)> {
         let hash = blake3::hash(token.as_bytes());
         let mut inner = self.0.lock();
         inner.sessions.retain(|session| !session.is_over(now));
@@ -129,18 +129,18 @@ fn random_word() -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
-    fn open(sessions: &ExplorerSessions, scope: Scope) -> String {
+    fn open(sessions: &ExplorerSessions, scope: TokenScope) -> String {
         sessions.exchange(&sessions.new_secret(scope).unwrap()).unwrap()
     }
 
     #[test]
     fn a_secret_works_once_and_gives_its_scope() {
         let sessions = ExplorerSessions::default();
-        let secret = sessions.new_secret(Scope::Read).unwrap();
+        let secret = sessions.new_secret(TokenScope::Read).unwrap();
         assert_eq!(sessions.exchange("guess"), None);
         let token = sessions.exchange(&secret).unwrap();
         assert_eq!(sessions.exchange(&secret), None, "it is used up");
-        assert_eq!(sessions.check(&token), Some((Scope::Read, 1)));
+        assert_eq!(sessions.check(&token), Some((TokenScope::Read, 1)));
         assert_eq!(sessions.check(&secret), None, "a secret is no token");
         assert_eq!(sessions.check("qx_guess"), None);
     }
@@ -148,32 +148,32 @@ mod tests {
     #[test]
     fn the_oldest_session_ends_at_the_limit() {
         let sessions = ExplorerSessions::default();
-        let first = open(&sessions, Scope::Write);
-        let second = open(&sessions, Scope::Write);
+        let first = open(&sessions, TokenScope::Write);
+        let second = open(&sessions, TokenScope::Write);
         for _ in 0..MAX_SESSIONS - 1 {
-            open(&sessions, Scope::Write);
+            open(&sessions, TokenScope::Write);
         }
         assert_eq!(sessions.check(&first), None);
-        assert_eq!(sessions.check(&second), Some((Scope::Write, 2)));
+        assert_eq!(sessions.check(&second), Some((TokenScope::Write, 2)));
     }
 
     #[test]
     fn an_idle_session_ends_and_use_keeps_it() {
         let sessions = ExplorerSessions::default();
-        let (idle, used) = (open(&sessions, Scope::Read), open(&sessions, Scope::Read));
+        let (idle, used) = (open(&sessions, TokenScope::Read), open(&sessions, TokenScope::Read));
         let start = Instant::now();
         let hour = Duration::from_secs(60 * 60);
         assert!(sessions.check_at(&idle, start + 11 * hour).is_some());
         sessions.record_use_at(2, start + 11 * hour);
         let later = start + 12 * hour + Duration::from_secs(1);
         assert_eq!(sessions.check_at(&idle, later), None, "a check is no use");
-        assert_eq!(sessions.check_at(&used, later), Some((Scope::Read, 2)));
+        assert_eq!(sessions.check_at(&used, later), Some((TokenScope::Read, 2)));
     }
 
     #[test]
     fn a_session_ends_after_a_week_however_much_it_is_used() {
         let sessions = ExplorerSessions::default();
-        let token = open(&sessions, Scope::Read);
+        let token = open(&sessions, TokenScope::Read);
         let start = Instant::now();
         let hours = |n: u32| start + n * Duration::from_secs(60 * 60);
         for n in 1..7 * 24 {

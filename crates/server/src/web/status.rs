@@ -7,7 +7,7 @@ use axum::response::Response;
 use quipu_tools::Overview;
 use serde::Serialize;
 
-use super::answers::{Refusal, json_answer};
+use super::answers::{WebRefusal, json_answer};
 use super::{Explorer, caller_of, is_local};
 use crate::own_files;
 use crate::service::{ClientCalls, ToolLatency};
@@ -30,7 +30,7 @@ struct Status<'e> {
     memory_mb: u64,
 }
 
-pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
     let asked = explorer.work(&caller, lease, |explorer| explorer.service.vault().report(), |_| 0);
     let told = asked.await??;

@@ -27,36 +27,32 @@ pub(super) fn hand_over(
     let sql = "SELECT client, set_ns FROM context WHERE entity = ?1 ORDER BY client";
     let clients: Vec<(String, i64)> = list(tx, sql, [from.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (client, set_ns) in clients {
-        replace(tx, change, &ReplacedContext { client, before: Some(from), set_ns }, into)?;
+        replace(tx, change, &ContextRow { client, before: Some(from), set_ns }, into)?;
     }
     Ok(())
 }
 
 /// A client's context before a change.
-pub(super) struct ReplacedContext {
+pub(super) struct ContextRow {
     client: String,
     before: Option<EntityId>,
     set_ns: i64,
 }
 
 /// The contexts that a change replaced and that are still as it left them. Call it before the change is undone.
-pub(super) fn replaced_by(tx: &Transaction<'_>, change: ChangeNumber) -> rusqlite::Result<Vec<ReplacedContext>> {
+pub(super) fn replaced_by(tx: &Transaction<'_>, change: ChangeNumber) -> rusqlite::Result<Vec<ContextRow>> {
     let sql = "SELECT client, before, set_ns FROM change_context moved WHERE change = ?1 \
                AND after IS (SELECT entity FROM context WHERE context.client = moved.client) ORDER BY client";
     list(tx, sql, [change.0], |row| {
-        Ok(ReplacedContext {
-            client: row.get(0)?,
-            before: row.get::<_, Option<i64>>(1)?.map(EntityId),
-            set_ns: row.get(2)?,
-        })
+        Ok(ContextRow { client: row.get(0)?, before: row.get::<_, Option<i64>>(1)?.map(EntityId), set_ns: row.get(2)? })
     })
 }
 
 /// Restores contexts in an undo, once the entities are restored.
-pub(super) fn put_back(tx: &Transaction<'_>, undo: ChangeNumber, moved: Vec<ReplacedContext>) -> rusqlite::Result<()> {
-    for ReplacedContext { client, before, set_ns } in moved {
+pub(super) fn put_back(tx: &Transaction<'_>, undo: ChangeNumber, moved: Vec<ContextRow>) -> rusqlite::Result<()> {
+    for ContextRow { client, before, set_ns } in moved {
         let now = of(tx, &client)?;
-        replace(tx, undo, &ReplacedContext { client, before: now, set_ns }, before)?;
+        replace(tx, undo, &ContextRow { client, before: now, set_ns }, before)?;
     }
     Ok(())
 }
@@ -65,10 +61,10 @@ pub(super) fn put_back(tx: &Transaction<'_>, undo: ChangeNumber, moved: Vec<Repl
 fn replace(
     tx: &Transaction<'_>,
     change: ChangeNumber,
-    moved: &ReplacedContext,
+    moved: &ContextRow,
     after: Option<EntityId>,
 ) -> rusqlite::Result<()> {
-    let ReplacedContext { client, before, set_ns } = moved;
+    let ContextRow { client, before, set_ns } = moved;
     let mut note = tx.prepare_cached(
         "INSERT INTO change_context (change, client, before, after, set_ns) VALUES (?1, ?2, ?3, ?4, ?5) \
          ON CONFLICT (change, client) DO UPDATE SET after = excluded.after",

@@ -41,7 +41,7 @@ pub(super) struct FileGuard {
 
 /// The file without its log, as it was last verified.
 struct VerifiedFile {
-    stamp: Option<FileStamp>,
+    stamp: Option<DatabaseStamp>,
     /// When this stamp was first verified.
     since: Instant,
     /// Whether any change since then would have changed the stamp.
@@ -54,7 +54,7 @@ struct VerifiedFile {
 
 /// Changes with the file, except for changes within [`CLOCK_TICK`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct FileStamp {
+struct DatabaseStamp {
     changed: (i64, i64),
     bytes: u64,
 }
@@ -293,9 +293,9 @@ fn identities(file: &Path) -> [Option<(u64, u64)>; 2] {
     [identity(file.to_owned()), identity(beside(file, "-shm"))]
 }
 
-fn stamp(file: &Path) -> Option<FileStamp> {
+fn stamp(file: &Path) -> Option<DatabaseStamp> {
     let metadata = std::fs::symlink_metadata(file).ok()?;
-    Some(FileStamp { changed: (metadata.ctime(), metadata.ctime_nsec()), bytes: metadata.len() })
+    Some(DatabaseStamp { changed: (metadata.ctime(), metadata.ctime_nsec()), bytes: metadata.len() })
 }
 
 /// The file or its log was moved, as an error of SQLite.

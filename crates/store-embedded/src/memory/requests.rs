@@ -11,7 +11,7 @@ use super::rows;
 
 /// One result: an item as in the log, and the field that the log leaves out.
 #[derive(Serialize, Deserialize)]
-struct StoredOutcome {
+struct OutcomeRow {
     kind: String,
     id: i64,
     item: String,
@@ -29,7 +29,7 @@ pub(super) fn recall(db: &Connection, request: RequestKey) -> rusqlite::Result<O
     let found: Option<(i64, String)> =
         find.query_row([request.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some((change, outcomes)) = found else { return Ok(None) };
-    let outcomes: Vec<StoredOutcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
+    let outcomes: Vec<OutcomeRow> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
     let items = outcomes.into_iter().map(|outcome| {
         let item = rows::from_json(&outcome.kind, outcome.id, &outcome.item).map_err(|error| bad(error.into()))?;
         Ok(match item {
@@ -57,9 +57,9 @@ pub(super) fn remember(
             MemoryItem::Entity(entity) => entity.observation_count,
             MemoryItem::Observation(_) | MemoryItem::Relation(_) => 0,
         };
-        StoredOutcome { kind: kind.to_owned(), id, item: rows::to_json(item), observation_count }
+        OutcomeRow { kind: kind.to_owned(), id, item: rows::to_json(item), observation_count }
     };
-    let outcomes: Vec<StoredOutcome> = applied.outcomes.iter().map(outcome).collect();
+    let outcomes: Vec<OutcomeRow> = applied.outcomes.iter().map(outcome).collect();
     let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
     tx.prepare_cached("DELETE FROM request WHERE at_ns < ?1")?.execute([at_ns - RequestKey::REMEMBERED_NS])?;
     tx.prepare_cached("INSERT INTO request (key, at_ns, change, outcomes) VALUES (?1, ?2, ?3, ?4)")?.execute((
@@ -76,7 +76,7 @@ pub(super) fn redact(tx: &Transaction<'_>, scope: &RedactionScope, reason: &str)
     let stored: Vec<(String, String)> =
         list(tx, "SELECT key, outcomes FROM request", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (key, outcomes) in stored {
-        let mut outcomes: Vec<StoredOutcome> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
+        let mut outcomes: Vec<OutcomeRow> = serde_json::from_str(&outcomes).map_err(|error| bad(error.into()))?;
         for outcome in &mut outcomes {
             let item = rows::from_json(&outcome.kind, outcome.id, &outcome.item).map_err(|error| bad(error.into()))?;
             if scope.covers(&item) {

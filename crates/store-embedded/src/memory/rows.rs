@@ -58,7 +58,7 @@ pub(super) fn relation(row: &Row<'_>) -> rusqlite::Result<Relation> {
 /// An item in the log. Every existing database has these names: new ones may be added, none may be changed.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Logged {
+enum LoggedValue {
     Entity {
         name: String,
         entity_type: String,
@@ -124,12 +124,12 @@ pub(super) fn to_json(item: &MemoryItem) -> String {
             observation_count: _,
             created_ns,
             updated_ns,
-        }) => Logged::Entity { name, entity_type, aliases, description, created_ns, updated_ns },
+        }) => LoggedValue::Entity { name, entity_type, aliases, description, created_ns, updated_ns },
         MemoryItem::Observation(Observation { id: _, entity, text, created_ns, updated_ns }) => {
-            Logged::Observation { entity: entity.0, text, created_ns, updated_ns }
+            LoggedValue::Observation { entity: entity.0, text, created_ns, updated_ns }
         }
         MemoryItem::Relation(Relation { id: _, from, to, relation_type, created_ns, updated_ns }) => {
-            Logged::Relation { from: from.0, to: to.0, relation_type, created_ns, updated_ns }
+            LoggedValue::Relation { from: from.0, to: to.0, relation_type, created_ns, updated_ns }
         }
     };
     serde_json::to_string(&logged).expect("texts and numbers are always JSON")
@@ -137,9 +137,9 @@ pub(super) fn to_json(item: &MemoryItem) -> String {
 
 pub(super) fn from_json(kind: &str, id: i64, json: &str) -> Result<MemoryItem, BadLog> {
     let bad = |reason: String| BadLog { kind: kind.to_owned(), id, reason };
-    let logged: Logged = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
+    let logged: LoggedValue = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
     match (kind, logged) {
-        ("entity", Logged::Entity { name, entity_type, aliases, description, created_ns, updated_ns }) => {
+        ("entity", LoggedValue::Entity { name, entity_type, aliases, description, created_ns, updated_ns }) => {
             let id = EntityId(id);
             Ok(MemoryItem::Entity(Entity {
                 id,
@@ -152,11 +152,11 @@ pub(super) fn from_json(kind: &str, id: i64, json: &str) -> Result<MemoryItem, B
                 updated_ns,
             }))
         }
-        ("observation", Logged::Observation { entity, text, created_ns, updated_ns }) => {
+        ("observation", LoggedValue::Observation { entity, text, created_ns, updated_ns }) => {
             let (id, entity) = (ObservationId(id), EntityId(entity));
             Ok(MemoryItem::Observation(Observation { id, entity, text, created_ns, updated_ns }))
         }
-        ("relation", Logged::Relation { from, to, relation_type, created_ns, updated_ns }) => {
+        ("relation", LoggedValue::Relation { from, to, relation_type, created_ns, updated_ns }) => {
             let (id, from, to) = (RelationId(id), EntityId(from), EntityId(to));
             Ok(MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }))
         }

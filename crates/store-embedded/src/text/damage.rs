@@ -51,9 +51,20 @@ impl TextError {
     /// Treats every error as damage unless the disk refused: right while nothing is written yet.
     pub(super) fn or_damage(self) -> Self {
         match self {
-            Self::Failed(error) if !is_refusal(&error) => Self::Damaged(error.to_string()),
+            Self::Failed(error) if !is_refusal(&error) => Self::Damaged(finding(&error)),
             other => other,
         }
+    }
+}
+
+/// What an error says about a file, as the end of a sentence.
+fn finding(error: &TantivyError) -> String {
+    match error {
+        TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath }) => {
+            format!("{} is damaged: {io_error}", filepath.display())
+        }
+        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(file)) => format!("{} is missing", file.display()),
+        error => error.to_string(),
     }
 }
 

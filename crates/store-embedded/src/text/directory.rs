@@ -1,73 +1,50 @@
-//! The files of the text index, written without syncing: syncing takes most of the time of a commit, a search waits for the
-//! commit, and lost files can be rebuilt.
+//! The files of the text index, held in memory and written without syncing.
 //!
-//! A power cut may therefore leave wrong content in files. `synced.json` is a copy of tantivy's `meta.json`, written after
-//! every file named in it was synced. If the two are equal the files are sound; if not (after a kill or a crash), the next
-//! opening verifies their checksums.
+//! Each file is read whole and its checksum is verified before it is used. So another program that truncates or changes a file
+//! cannot end the process, as it could with mapped files, and cannot change what a search finds. The next start finds the damage.
+//!
+//! Syncing takes most of the time of a commit, a search waits for the commit, and lost files can be rebuilt. After a power cut
+//! the checksums show what was lost.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use rustix::fs::OFlags;
-use tantivy::Index;
-use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::footer::Footer;
 use tantivy::directory::{
-    AntiCallToken, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback, WatchHandle,
-    WritePtr,
+    AntiCallToken, DirectoryLock, FileHandle, FileSlice, Lock, OwnedBytes, TerminatingWrite, WatchCallback,
+    WatchHandle, WritePtr,
 };
 
-use quipu_own_folder::{FileStamp, OwnFolder};
+use quipu_own_folder::OwnFolder;
 
-const META: &str = "meta.json";
-const SYNCED: &str = "synced.json";
+/// The two numbers at the end of a file. Tantivy subtracts their length before it compares.
+const MIN_BYTES: usize = 8;
 
-/// A folder of memory-mapped files that are synced only on request. Writes go through the handle of the folder, so a link put in
-/// its place is not followed. Files to be mapped are opened by path.
+/// A folder of files that are read whole. All access goes through the handle of the folder, so a link put in its place is not
+/// followed.
 #[derive(Clone, Debug)]
-pub(super) struct UnsyncedDirectory {
-    mapped: MmapDirectory,
+pub(super) struct IndexDirectory {
     folder: Arc<OwnFolder>,
     /// Whether another index uses the folder by now. Merges of this one may still be running and must not overwrite its files.
     is_abandoned: Arc<RwLock<bool>>,
-    /// The files that were mapped, as they were then.
-    mapped_files: Arc<Mutex<FxHashMap<PathBuf, FileStamp>>>,
+    /// The files in use. They never change, so the readers of two commits share them.
+    loaded: Arc<Mutex<FxHashMap<PathBuf, Weak<dyn FileHandle>>>>,
 }
 
-impl UnsyncedDirectory {
-    pub(super) fn open(folder: OwnFolder) -> Result<Self, OpenDirectoryError> {
-        let mapped = MmapDirectory::open(folder.path())?;
-        Ok(Self { mapped, folder: Arc::new(folder), is_abandoned: Arc::default(), mapped_files: Arc::default() })
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
+impl IndexDirectory {
+    pub(super) fn new(folder: OwnFolder) -> Self {
+        Self { folder: Arc::new(folder), is_abandoned: Arc::default(), loaded: Arc::default() }
     }
 
     /// Fails every write from now on.
     pub(super) fn abandon(&self) {
         *self.is_abandoned.write() = true;
-    }
-
-    /// Makes the next opening verify all checksums.
-    pub(super) fn forget_sync(&self) -> io::Result<()> {
-        self.folder.remove(SYNCED)
-    }
-
-    /// A mapped file that another program truncated, changed or replaced. A deleted one can still be read where it is mapped.
-    pub(super) fn changed_file(&self) -> Option<PathBuf> {
-        let mapped = self.mapped_files.lock();
-        let is_changed = |(path, then): &(&PathBuf, &FileStamp)| {
-            self.stamp(path).is_ok_and(|now| now.is_some_and(|now| now != **then))
-        };
-        mapped.iter().find(is_changed).map(|(path, _)| path.clone())
-    }
-
-    fn stamp(&self, path: &Path) -> io::Result<Option<FileStamp>> {
-        self.folder.stamp(name(path)?)
     }
 
     /// Fails once abandoned. While the guard is held, it is not abandoned.
@@ -76,38 +53,23 @@ impl UnsyncedDirectory {
         if *is_abandoned { Err(io::Error::other("the text index was reset")) } else { Ok(is_abandoned) }
     }
 
-    /// Whether the files were synced as they are now.
-    pub(super) fn is_synced(&self) -> bool {
-        matches!((self.read(META), self.read(SYNCED)), (Ok(meta), Ok(synced)) if meta == synced)
-    }
-
-    /// Syncs every file of the index as it is now. Nothing may write to it meanwhile.
-    pub(super) fn sync(&self, index: &Index) -> tantivy::Result<()> {
-        if self.is_synced() {
-            return Ok(());
+    /// Reads a file of a segment from the disk. Fails if its checksum is wrong.
+    pub(super) fn load(&self, path: &Path) -> io::Result<OwnedBytes> {
+        let bytes = OwnedBytes::new(self.read(path)?);
+        if bytes.len() < MIN_BYTES {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is too short"));
         }
-        let meta = self.read(META)?;
-        for file in index.load_metas()?.list_segment_files() {
-            match self.sync_file(&file) {
-                Ok(()) => {}
-                // The list names every file that a segment may have, such as deletions.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+        let (footer, body) = Footer::extract_footer(FileSlice::new(Arc::new(bytes.clone())))?;
+        footer.is_compatible().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{error:?}")))?;
+        if crc32fast::hash(&body.read_bytes()?) == footer.crc {
+            return Ok(bytes);
         }
-        self.sync_file(Path::new(META))?;
-        self.folder.sync()?;
-        tantivy::Directory::atomic_write(self, Path::new(SYNCED), &meta)?;
-        Ok(())
+        Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong"))
     }
 
-    fn sync_file(&self, file: &Path) -> io::Result<()> {
-        self.folder.file(name(file)?, OFlags::WRONLY)?.sync_data()
-    }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.folder.file(name, OFlags::RDONLY)?.read_to_end(&mut bytes)?;
+        self.folder.file(name(path)?, OFlags::RDONLY)?.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
@@ -117,7 +79,14 @@ fn name(path: &Path) -> io::Result<&str> {
     path.to_str().filter(|name| !name.contains('/')).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-impl tantivy::Directory for UnsyncedDirectory {
+fn cannot_read(path: &Path, error: io::Error) -> OpenReadError {
+    match error.kind() {
+        io::ErrorKind::NotFound => OpenReadError::FileDoesNotExist(path.to_owned()),
+        _ => OpenReadError::wrap_io_error(error, path.to_owned()),
+    }
+}
+
+impl tantivy::Directory for IndexDirectory {
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
         let open = || {
             let _owned = self.lock_owned()?;
@@ -146,18 +115,19 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        let failed = |error| OpenReadError::wrap_io_error(error, path.to_owned());
-        self.folder.check_place().map_err(failed)?;
-        if let Some(stamp) = self.stamp(path).map_err(failed)? {
-            self.mapped_files.lock().entry(path.to_owned()).or_insert(stamp);
+        let mut loaded = self.loaded.lock();
+        if let Some(file) = loaded.get(path).and_then(Weak::upgrade) {
+            return Ok(file);
         }
-        self.mapped.get_file_handle(path)
+        let file: Arc<dyn FileHandle> = Arc::new(self.load(path).map_err(|error| cannot_read(path, error))?);
+        loaded.retain(|_, file| file.strong_count() > 0);
+        loaded.insert(path.to_owned(), Arc::downgrade(&file));
+        Ok(file)
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
         let remove = || {
             let _owned = self.lock_owned()?;
-            self.mapped_files.lock().remove(path);
             self.folder.remove(name(path)?)
         };
         remove()
@@ -165,11 +135,11 @@ impl tantivy::Directory for UnsyncedDirectory {
     }
 
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
-        self.mapped.exists(path)
+        name(path).and_then(|name| self.folder.check(name)).map_err(|error| cannot_read(path, error))
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        self.mapped.atomic_read(path)
+        self.read(path).map_err(|error| cannot_read(path, error))
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
@@ -184,8 +154,9 @@ impl tantivy::Directory for UnsyncedDirectory {
         }
     }
 
-    fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
-        self.mapped.watch(callback)
+    /// Only this process commits.
+    fn watch(&self, _: WatchCallback) -> tantivy::Result<WatchHandle> {
+        Ok(WatchHandle::empty())
     }
 }
 

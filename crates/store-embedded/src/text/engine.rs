@@ -8,7 +8,7 @@ use tantivy::directory::RamDirectory;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, TantivyError};
 
 use super::damage::{TextError, guarded, is_refusal};
-use super::directory::UnsyncedDirectory;
+use super::directory::IndexDirectory;
 use super::files::findings;
 use super::query::QueryWords;
 use super::schema::{self, IndexFields};
@@ -18,17 +18,13 @@ use super::view::IndexView;
 use super::writer::IndexPosition;
 use quipu_own_folder::OwnFolder;
 
-/// Up to this size all checksums are verified at every opening, which takes milliseconds. Those of a larger index are verified
-/// only if it was not closed.
-const SMALL_BYTES: u64 = 16 << 20;
-
 /// The open index.
 pub(super) struct TantivyEngine {
     pub(super) index: Index,
     reader: IndexReader,
     view: Mutex<Arc<IndexView>>,
     /// The store's folder and the index's own; `None` in memory.
-    directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>,
+    directory: Option<(Arc<OwnFolder>, IndexDirectory)>,
 }
 
 /// The index's folder inside the store's.
@@ -43,7 +39,7 @@ impl TantivyEngine {
     /// Opens or creates the index in the store's folder.
     pub(super) fn open(store: &Arc<OwnFolder>) -> Result<Self, TextError> {
         let folder = store.folder(FOLDER).map_err(|error| TextError::Failed(error.into()))?;
-        let directory = UnsyncedDirectory::open(folder).map_err(|error| TextError::Failed(error.into()))?;
+        let directory = IndexDirectory::new(folder);
         let (schema, _) = schema::schema();
         let index = guarded(|| {
             if Index::exists(&directory)? {
@@ -56,11 +52,6 @@ impl TantivyEngine {
         if index.schema() != schema {
             return Err(TextError::Damaged("it was written by another version of Quipu".to_owned()));
         }
-        let read_up_to = if directory.is_synced() { SMALL_BYTES } else { u64::MAX };
-        let findings = findings(&index, Some(directory.folder()), read_up_to).map_err(TextError::or_damage)?;
-        if let Some(finding) = findings.into_iter().next() {
-            return Err(TextError::Damaged(finding));
-        }
         Self::over(index, Some((store.clone(), directory))).map_err(TextError::or_damage)
     }
 
@@ -69,7 +60,7 @@ impl TantivyEngine {
         Self::over(Index::create(RamDirectory::create(), schema::schema().0, settings())?, None)
     }
 
-    fn over(index: Index, directory: Option<(Arc<OwnFolder>, UnsyncedDirectory)>) -> Result<Self, TextError> {
+    fn over(index: Index, directory: Option<(Arc<OwnFolder>, IndexDirectory)>) -> Result<Self, TextError> {
         index.tokenizers().register(tokenizer::NAME, WordTokenizer);
         let reader: IndexReader = guarded(|| {
             index
@@ -109,14 +100,6 @@ impl TantivyEngine {
 
     fn view(&self) -> Arc<IndexView> {
         Arc::clone(&self.view.lock())
-    }
-
-    /// Fails if another program changed the files: reading them would find nothing, or end the process where they were cut.
-    pub(super) fn check_files(&self) -> Result<(), TextError> {
-        match self.directory.as_ref().and_then(|(_, directory)| directory.changed_file()) {
-            Some(file) => Err(TextError::Damaged(format!("another program changed {}", file.display()))),
-            None => Ok(()),
-        }
     }
 
     /// Searches with the strictest reading of a query that finds anything.
@@ -168,12 +151,12 @@ impl TantivyEngine {
 
     /// Problems of the files, every byte of which is read. Nothing may write to them meanwhile.
     pub(super) fn findings(&self) -> Result<Vec<String>, TextError> {
-        findings(&self.index, self.directory.as_ref().map(|(_, directory)| directory.folder()), u64::MAX)
+        self.directory.as_ref().map_or(Ok(Vec::new()), |(_, directory)| findings(&self.index, directory))
     }
 
-    /// Finds out whether an error comes from damage. If so, the next opening verifies all checksums.
+    /// Finds out whether an error comes from damage.
     pub(super) fn diagnose(&self, error: TextError) -> TextError {
-        let error = match error {
+        match error {
             TextError::Failed(TantivyError::DataCorruption(corruption)) => {
                 TextError::Damaged(format!("{corruption:?}"))
             }
@@ -187,18 +170,7 @@ impl TantivyEngine {
                 Err(TextError::Failed(_)) => TextError::Failed(error),
             },
             error => error,
-        };
-        if matches!(error, TextError::Damaged(_))
-            && let Some(Err(error)) = self.directory.as_ref().map(|(_, directory)| directory.forget_sync())
-        {
-            tracing::warn!("cannot mark the text index as damaged: {error}");
         }
-        error
-    }
-
-    /// Syncs what is committed, so that it survives a power cut. Nothing may write meanwhile.
-    pub(super) fn sync(&self) -> Result<(), TextError> {
-        self.directory.as_ref().map_or(Ok(()), |(_, directory)| guarded(|| directory.sync(&self.index)))
     }
 }
 

@@ -164,9 +164,7 @@ impl SectionIndex {
     fn ask<Answer>(&self, question: impl Fn(&TantivyEngine) -> Result<Answer, TextError>) -> Result<Answer, TextError> {
         self.shared.catch_up()?;
         let engine = self.shared.engine();
-        let answer = engine.check_files().and_then(|()| question(&engine));
-        // A change meanwhile may have hidden matches.
-        answer.and_then(|answer| engine.check_files().map(|()| answer)).map_err(|error| match error {
+        question(&engine).map_err(|error| match error {
             TextError::Damaged(_) => self.shared.diagnose(&engine, error),
             TextError::Failed(_) => {
                 // A merge would change the files while they are checked.
@@ -206,10 +204,7 @@ impl Drop for SectionIndex {
         if self.feeder.take().is_some_and(|feeder| feeder.join().is_err()) {
             tracing::error!("the thread of the text index panicked");
         }
-        let finished = self.shared.catch_up().and_then(|()| {
-            self.shared.writer.lock().finish()?;
-            self.shared.engine().sync()
-        });
+        let finished = self.shared.catch_up().and_then(|()| self.shared.writer.lock().finish());
         if let Err(error) = finished {
             tracing::warn!("cannot finish the text index: {error}; the next start completes it");
         }
@@ -255,8 +250,7 @@ impl SectionIndexState {
     fn commit_drained(&self, writer: &mut SectionWriter, drained: &DrainedInbox) -> Result<(), TextError> {
         self.refuse_damaged()?;
         let engine = self.engine();
-        let commit = |()| writer.commit(&engine.index, &self.fields, &drained.position);
-        let outcome = engine.check_files().and_then(commit).and_then(|()| engine.reload());
+        let outcome = writer.commit(&engine.index, &self.fields, &drained.position).and_then(|()| engine.reload());
         outcome.map_err(|error| self.diagnose(&engine, error))?;
         self.visible.store(drained.version, Ordering::Release);
         self.committed_seq.store(drained.position.seq, Ordering::Release);

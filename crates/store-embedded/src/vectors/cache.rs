@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use super::fixed_point::{FixedPoint, bytes, cosine};
 use super::resident::{CachedVector, Resident};
-use crate::index_database::{self, IndexError};
+use crate::index_database::{self, IndexFileError};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
 
@@ -67,7 +67,7 @@ pub(super) struct Put {
 
 impl Cache {
     /// Opens the file, or creates it.
-    pub(super) fn open(folder: &OwnFolder) -> Result<Self, IndexError> {
+    pub(super) fn open(folder: &OwnFolder) -> Result<Self, IndexFileError> {
         Self::prepare(index_database::open(folder, FILE, false)?)
     }
 
@@ -82,40 +82,40 @@ impl Cache {
 
     /// Fails if another program truncated the `-shm` file of an open cache. SQLite maps it: reading behind its end would end the
     /// process.
-    pub(super) fn check_shared_memory(folder: &OwnFolder) -> Result<(), IndexError> {
+    pub(super) fn check_shared_memory(folder: &OwnFolder) -> Result<(), IndexFileError> {
         let stamp = folder.stamp(&format!("{FILE}-shm"))?;
         if stamp.is_some_and(|stamp| stamp.bytes() < SHARED_MEMORY_BYTES) {
-            return Err(IndexError::Foreign("has a truncated -shm file beside it".to_owned()));
+            return Err(IndexFileError::Foreign("has a truncated -shm file beside it".to_owned()));
         }
         Ok(())
     }
 
     /// Closes it without a checkpoint.
-    pub(super) fn abandon(self) -> Result<(), IndexError> {
+    pub(super) fn abandon(self) -> Result<(), IndexFileError> {
         Ok(sqlite::leave_log(&self.db)?)
     }
 
     /// An empty cache without a file.
-    pub(super) fn in_memory() -> Result<Self, IndexError> {
+    pub(super) fn in_memory() -> Result<Self, IndexFileError> {
         Self::prepare(Connection::open_in_memory()?)
     }
 
-    fn prepare(mut db: Connection) -> Result<Self, IndexError> {
+    fn prepare(mut db: Connection) -> Result<Self, IndexFileError> {
         index_database::prepare(&mut db, SCHEMA, FORMAT)?;
         Ok(Self { db })
     }
 
     /// `None` for an unknown space.
-    pub(super) fn space(&self, name: &str) -> Result<Option<Space>, IndexError> {
+    pub(super) fn space(&self, name: &str) -> Result<Option<Space>, IndexFileError> {
         find_space(&self.db, name)
     }
 
-    pub(super) fn count(&self, space: Space) -> Result<usize, IndexError> {
+    pub(super) fn count(&self, space: Space) -> Result<usize, IndexFileError> {
         Ok(self.db.query_row("SELECT count(*) FROM vector WHERE space = ?1", [space.id], |row| row.get(0))?)
     }
 
     /// Loads the vectors of a space whose text is in memory, oldest first.
-    pub(super) fn load_into(&self, resident: &mut Resident, space: Space) -> Result<(), IndexError> {
+    pub(super) fn load_into(&self, resident: &mut Resident, space: Space) -> Result<(), IndexFileError> {
         // A merge of both tables in the order of their keys.
         let sql = "SELECT hash, id, grade, scale, numbers FROM vector CROSS JOIN coarse USING (id) \
                    WHERE +space = ?1 ORDER BY id";
@@ -129,7 +129,7 @@ impl Cache {
         Ok(())
     }
 
-    pub(super) fn find(&self, space: Space, hashes: &[PassageHash]) -> Result<Vec<CachedVector>, IndexError> {
+    pub(super) fn find(&self, space: Space, hashes: &[PassageHash]) -> Result<Vec<CachedVector>, IndexFileError> {
         let sql = "SELECT hash, id, grade, scale, numbers FROM vector JOIN coarse USING (id) \
                    WHERE space = ?1 AND hash = ?2";
         let mut statement = self.db.prepare_cached(sql)?;
@@ -144,14 +144,14 @@ impl Cache {
     }
 
     /// The exact cosines of a query with vectors.
-    pub(super) fn cosines(&self, query: &[f32], ids: impl Iterator<Item = i64>) -> Result<Vec<f32>, IndexError> {
+    pub(super) fn cosines(&self, query: &[f32], ids: impl Iterator<Item = i64>) -> Result<Vec<f32>, IndexFileError> {
         // One transaction, since each takes and releases locks.
         let tx = self.db.unchecked_transaction()?;
         let sql = "SELECT scale, coarse.numbers, fine.numbers FROM coarse JOIN fine USING (id) WHERE id = ?1";
         let mut statement = tx.prepare_cached(sql)?;
         let cosines = ids.map(|id| {
             let mut rows = statement.query([id])?;
-            let row = rows.next()?.ok_or(IndexError::Vector(id))?;
+            let row = rows.next()?.ok_or(IndexFileError::Vector(id))?;
             let numbers = |column| numbers(row, column, id, query.len());
             Ok(cosine(query, row.get(0)?, numbers(1)?, numbers(2)?))
         });
@@ -159,7 +159,7 @@ impl Cache {
     }
 
     /// Sets the dimensions of a space. Vectors of other dimensions are kept aside, in case these dimensions come back.
-    pub(super) fn set_dimensions(&mut self, name: &str, dimensions: usize) -> Result<(), IndexError> {
+    pub(super) fn set_dimensions(&mut self, name: &str, dimensions: usize) -> Result<(), IndexFileError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         space_for(&tx, name, dimensions)?;
         tx.commit()?;
@@ -172,7 +172,7 @@ impl Cache {
         name: &str,
         grade: Grade,
         vectors: Vec<(PassageHash, FixedPoint)>,
-    ) -> Result<Put, IndexError> {
+    ) -> Result<Put, IndexFileError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut put = Put { changed: Vec::new(), new: 0 };
         for (hash, vector) in vectors {
@@ -211,7 +211,7 @@ impl Cache {
         &mut self,
         space: Option<Space>,
         is_used: impl Fn(PassageHash) -> bool,
-    ) -> Result<usize, IndexError> {
+    ) -> Result<usize, IndexFileError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let space = space.map_or(-1, |space| space.id);
         let (mut seen, mut unused) = (Vec::new(), Vec::new());
@@ -243,7 +243,7 @@ impl Cache {
     }
 
     /// Deletes the vectors of all other texts, and rewrites the file.
-    pub(super) fn rewrite(&mut self, used: &BTreeSet<[u8; 16]>) -> Result<(), IndexError> {
+    pub(super) fn rewrite(&mut self, used: &BTreeSet<[u8; 16]>) -> Result<(), IndexFileError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let unused: Vec<i64> = {
             let mut statement = tx.prepare("SELECT hash, id FROM vector")?;
@@ -260,7 +260,7 @@ impl Cache {
     }
 
     /// Problems that SQLite's check and the lengths of the vectors show, as sentences.
-    pub(super) fn check(&self) -> Result<Vec<String>, IndexError> {
+    pub(super) fn check(&self) -> Result<Vec<String>, IndexFileError> {
         let damages = sqlite::integrity_check(&self.db)?.into_iter();
         let mut findings: Vec<String> = damages.map(|line| format!("The vectors are damaged: {line}.")).collect();
         if findings.is_empty() {
@@ -279,7 +279,7 @@ impl Cache {
     }
 }
 
-fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, IndexError> {
+fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, IndexFileError> {
     let mut statement = db.prepare_cached("SELECT id, dimensions FROM space WHERE name = ?1")?;
     let space = statement.query_row([name], |row| Ok(Space { id: row.get(0)?, dimensions: row.get(1)? }));
     Ok(space.optional()?)
@@ -287,7 +287,7 @@ fn find_space(db: &Connection, name: &str) -> Result<Option<Space>, IndexError> 
 
 /// The space of that name and dimensions; a new one is created. A space of other dimensions is renamed: they become the end of
 /// its name.
-fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, IndexError> {
+fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Space, IndexFileError> {
     match find_space(tx, name)? {
         Some(space) if space.dimensions == dimensions => return Ok(space),
         Some(space) => {
@@ -306,23 +306,23 @@ fn space_for(tx: &Transaction<'_>, name: &str, dimensions: usize) -> Result<Spac
 }
 
 /// Reads a row of hash, id, grade, scale and coarse numbers.
-fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, IndexError> {
+fn cached_vector(row: &Row<'_>, space: Space) -> Result<CachedVector, IndexFileError> {
     let (id, scale): (i64, f32) = (row.get(1)?, row.get(3)?);
     if !scale.is_finite() {
-        return Err(IndexError::Vector(id));
+        return Err(IndexFileError::Vector(id));
     }
     let coarse = numbers(row, 4, id, space.dimensions)?.iter().map(|byte| byte.cast_signed()).collect();
     Ok(CachedVector { hash: hash_of(row)?, id, grade: Grade(row.get(2)?), scale, coarse })
 }
 
-fn hash_of(row: &Row<'_>) -> Result<PassageHash, IndexError> {
+fn hash_of(row: &Row<'_>) -> Result<PassageHash, IndexFileError> {
     Ok(PassageHash(row.get(0)?))
 }
 
-fn numbers<'a>(row: &'a Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<&'a [u8], IndexError> {
+fn numbers<'a>(row: &'a Row<'_>, column: usize, id: i64, dimensions: usize) -> Result<&'a [u8], IndexFileError> {
     let bytes = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
     if bytes.len() != dimensions {
-        return Err(IndexError::Vector(id));
+        return Err(IndexFileError::Vector(id));
     }
     Ok(bytes)
 }

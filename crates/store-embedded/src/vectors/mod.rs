@@ -25,7 +25,7 @@ pub(crate) use cache::{FORMAT, SCHEMA};
 pub(crate) use passage_list::{ListedPassage, decode, encode, passages_of};
 
 use crate::catalog::Catalog;
-use crate::index_database::IndexError;
+use crate::index_database::IndexFileError;
 use crate::sqlite;
 use cache::Cache;
 use fixed_point::FixedPoint;
@@ -82,7 +82,7 @@ impl Vectors {
         }
     }
 
-    fn try_apply(&self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) -> Result<(), IndexError> {
+    fn try_apply(&self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) -> Result<(), IndexFileError> {
         let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let unknown = |resident: &Resident| -> Option<(String, Vec<PassageHash>)> {
@@ -109,16 +109,16 @@ impl Vectors {
     }
 
     /// Stores vectors, on disk first.
-    fn put(&self, name: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), IndexError> {
+    fn put(&self, name: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), IndexFileError> {
         let Some((_, first)) = vectors.first() else { return Ok(()) };
         if first.is_empty() {
-            return Err(IndexError::Empty);
+            return Err(IndexFileError::Empty);
         }
         let fixed = vectors.iter().map(|(hash, vector)| Some((*hash, FixedPoint::new(vector)?)));
-        let fixed: Vec<_> = fixed.collect::<Option<_>>().ok_or(IndexError::NotFinite)?;
+        let fixed: Vec<_> = fixed.collect::<Option<_>>().ok_or(IndexFileError::NotFinite)?;
         let dimensions = first.len();
         if let Some((_, other)) = vectors.iter().find(|(_, vector)| vector.len() != dimensions) {
-            return Err(IndexError::Dimensions { one: dimensions, other: other.len() });
+            return Err(IndexFileError::Dimensions { one: dimensions, other: other.len() });
         }
         let mut writer = self.writer.lock();
         let put = self.opened(&mut writer)?.put(name, grade, fixed)?;
@@ -138,7 +138,7 @@ impl Vectors {
     }
 
     /// Sets the dimensions of a space.
-    fn set_dimensions(&self, name: &str, dimensions: usize) -> Result<(), IndexError> {
+    fn set_dimensions(&self, name: &str, dimensions: usize) -> Result<(), IndexFileError> {
         let mut writer = self.writer.lock();
         self.opened(&mut writer)?.set_dimensions(name, dimensions)?;
         let mut resident = self.resident.write();
@@ -154,7 +154,7 @@ impl Vectors {
         catalog: &Mutex<Catalog>,
         name: &str,
         work: impl FnOnce(&Resident) -> R,
-    ) -> Result<R, IndexError> {
+    ) -> Result<R, IndexFileError> {
         loop {
             let resident = self.resident.read();
             if let Some(resident) = resident.as_ref().filter(|resident| resident.space() == name) {
@@ -165,7 +165,7 @@ impl Vectors {
         }
     }
 
-    fn load(&self, catalog: &Catalog, name: &str) -> Result<(), IndexError> {
+    fn load(&self, catalog: &Catalog, name: &str) -> Result<(), IndexFileError> {
         let mut writer = self.writer.lock();
         let cache = self.opened(&mut writer)?;
         let mut resident = self.resident.write();
@@ -180,7 +180,7 @@ impl Vectors {
         let read = catalog.passages(|key, modified_ns, passages| {
             loaded.put_note(key, FileStat { modified_ns, size: 0 }.newness(), &passages);
         });
-        read.map_err(|error| IndexError::Catalog(error.into()))?;
+        read.map_err(|error| IndexFileError::Catalog(error.into()))?;
         // A rebuild begins without notes: no vector is unused then.
         if loaded.has_notes() {
             let deleted = cache.delete_unused(space, |hash| loaded.has_text(hash))?;
@@ -195,13 +195,13 @@ impl Vectors {
     }
 
     /// Reads from the cache without waiting for its writer.
-    fn read<R>(&self, work: impl FnOnce(&Cache) -> Result<R, IndexError>) -> Result<R, IndexError> {
+    fn read<R>(&self, work: impl FnOnce(&Cache) -> Result<R, IndexFileError>) -> Result<R, IndexFileError> {
         let mut cache = if self.folder.is_some() { &self.reader } else { &self.writer }.lock();
         work(self.opened(&mut cache)?)
     }
 
     /// Does the work, and once more with a new cache if it finds the cache damaged.
-    fn with_repair<R>(&self, work: impl Fn() -> Result<R, IndexError>) -> Result<R, IndexError> {
+    fn with_repair<R>(&self, work: impl Fn() -> Result<R, IndexFileError>) -> Result<R, IndexFileError> {
         match work() {
             Err(error) if error.is_damage() => {
                 self.recreate(&error)?;
@@ -211,7 +211,7 @@ impl Vectors {
         }
     }
 
-    fn recreate(&self, error: &IndexError) -> Result<(), IndexError> {
+    fn recreate(&self, error: &IndexFileError) -> Result<(), IndexFileError> {
         tracing::error!("cannot read the stored vectors: {error}; they are rebuilt");
         let mut writer = self.writer.lock();
         let mut reader = self.reader.lock();
@@ -228,7 +228,7 @@ impl Vectors {
     }
 
     /// Deletes every vector that no note needs, and rewrites the file. The caller has locked the catalog.
-    pub(crate) fn rewrite(&self, catalog: &Catalog) -> Result<(), IndexError> {
+    pub(crate) fn rewrite(&self, catalog: &Catalog) -> Result<(), IndexFileError> {
         let mut writer = self.writer.lock();
         // A reader would keep the log from being emptied.
         let _reader = self.reader.lock();
@@ -245,7 +245,7 @@ impl Vectors {
     }
 
     /// Problems of the cache, as sentences. A cache that was never created has none.
-    pub(crate) fn check(&self) -> Result<Vec<String>, IndexError> {
+    pub(crate) fn check(&self) -> Result<Vec<String>, IndexFileError> {
         let mut writer = self.writer.lock();
         let is_there = self.folder.as_deref().map_or(Ok(false), Cache::exists)?;
         if writer.is_none() && !is_there {
@@ -257,7 +257,7 @@ impl Vectors {
         }
     }
 
-    fn opened<'a>(&self, cache: &'a mut Option<Cache>) -> Result<&'a mut Cache, IndexError> {
+    fn opened<'a>(&self, cache: &'a mut Option<Cache>) -> Result<&'a mut Cache, IndexFileError> {
         sqlite::start_operation();
         if let Some(folder) = self.folder.as_deref().filter(|_| self.is_open.load(Ordering::Acquire)) {
             Cache::check_shared_memory(folder)?;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Vectors;
 use super::fixed_point::{FixedPoint, unit};
 use super::resident::{Resident, SectionRef};
-use crate::index_database::IndexError;
+use crate::index_database::IndexFileError;
 use crate::store::EmbeddedStore;
 
 /// Candidates whose exact vectors are read at a time.
@@ -42,9 +42,9 @@ struct Shortlist {
 }
 
 /// See [`quipu_core::ports::VectorStore::nearest`].
-pub(super) fn nearest(store: &EmbeddedStore, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, IndexError> {
+pub(super) fn nearest(store: &EmbeddedStore, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, IndexFileError> {
     let (Some(exact_query), Some(coarse_query)) = (unit(query.vector), FixedPoint::new(query.vector)) else {
-        return Err(IndexError::NotFinite);
+        return Err(IndexFileError::NotFinite);
     };
     let limit = query.limit;
     if limit == 0 {
@@ -103,7 +103,7 @@ fn rescore(
     calibration: Calibration,
     limit: usize,
     shortlist: &Shortlist,
-) -> Result<Option<Vec<VectorHit>>, IndexError> {
+) -> Result<Option<Vec<VectorHit>>, IndexFileError> {
     let Shortlist { texts, others_most } = shortlist;
     let mut best = Best::default();
     let mut read = 0;

@@ -4,7 +4,7 @@ use quipu_core::ports::{Coverage, Grade, MissingVector, PassageHash, StoreError,
 
 use super::nearest::nearest;
 use super::resident::Resident;
-use crate::index_database::IndexError;
+use crate::index_database::IndexFileError;
 use crate::store::EmbeddedStore;
 
 impl VectorStore for EmbeddedStore {
@@ -30,6 +30,6 @@ fn ask<R>(store: &EmbeddedStore, space: &str, question: impl Fn(&Resident) -> R)
     searched(store.vectors.with_repair(|| store.vectors.with_space(&store.catalog, space, &question)))
 }
 
-fn searched<R>(outcome: Result<R, IndexError>) -> Result<R, StoreError> {
+fn searched<R>(outcome: Result<R, IndexFileError>) -> Result<R, StoreError> {
     outcome.map_err(|error| StoreError::new("search the index", error))
 }

@@ -58,7 +58,9 @@ pub struct DatabaseAddress {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// It is no URL of a PostgreSQL database.
-    #[error("it has the form postgresql://USER@HOST/DATABASE; `/`, `@` and `?` in a password are written %2F, %40 and %3F")]
+    #[error(
+        "it has the form postgresql://USER@HOST/DATABASE; `/`, `@` and `?` in a password are written %2F, %40 and %3F"
+    )]
     Form,
     /// The driver does not accept it.
     #[error("{0}")]
@@ -332,8 +334,12 @@ mod tests {
         for shown in [format!("{address:?}"), address.to_string(), format!("{:?}", address.hosts)] {
             assert!(!shown.contains("s@crt"), "{shown}");
         }
-        for wrong in ["postgresql://a:hidden@h/x?nope=hidden", "mysql://a:hidden@h", "postgresql://a:hidden@h:hidden/x", "postgresql://a:1/hidden@h/x"]
-        {
+        for wrong in [
+            "postgresql://a:hidden@h/x?nope=hidden",
+            "mysql://a:hidden@h",
+            "postgresql://a:hidden@h:hidden/x",
+            "postgresql://a:1/hidden@h/x",
+        ] {
             let error = try_parse(wrong, &[]).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hidden"), "{error:?}");
         }

@@ -37,8 +37,7 @@ pub(super) async fn redact(
         TextOwner::Entity(id) => MemoryChange::DeleteEntity { id },
         TextOwner::Observation(id) => MemoryChange::DeleteObservation { id },
     };
-    let mut draft =
-        load::draft(tx, graph, &Needs::of_changes(slice::from_ref(&delete)), last, author.at_ns).await?;
+    let mut draft = load::draft(tx, graph, &Needs::of_changes(slice::from_ref(&delete)), last, author.at_ns).await?;
     // What was deleted before is redacted in the log only.
     let missing = draft.apply(&delete, &[]).err();
     let change = ChangeNumber(head.0 + 1);

@@ -73,9 +73,8 @@ pub(super) async fn remember(
     let outcomes = serde_json::to_string(&outcomes).expect("texts and numbers are always JSON");
     let sql = format!("DELETE FROM memory_request WHERE graph = $1 AND at_ns < {NOW_NS} - $2");
     execute(tx, &sql, &[&graph, &RequestKey::REMEMBERED_NS]).await?;
-    let sql = format!(
-        "INSERT INTO memory_request (graph, key, at_ns, change, outcomes) VALUES ($1, $2, {NOW_NS}, $3, $4)"
-    );
+    let sql =
+        format!("INSERT INTO memory_request (graph, key, at_ns, change, outcomes) VALUES ($1, $2, {NOW_NS}, $3, $4)");
     execute(tx, &sql, &[&graph, &request.to_string(), &applied.change.0, &outcomes]).await?;
     Ok(())
 }

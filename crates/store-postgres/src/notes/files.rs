@@ -20,7 +20,7 @@ const IS_FOLDER: Reason = "it is a folder";
 
 /// The version of a note and its stat.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Version {
+pub(super) struct StoredVersion {
     pub(super) hash: ContentHash,
     pub(super) stat: FileStat,
     pub(super) chars: u64,
@@ -29,11 +29,11 @@ pub(super) struct Version {
 /// The notes, complete as far as the changes need them: at their paths in any case, above and below them.
 #[derive(Default)]
 pub(super) struct Files<'c> {
-    pub(super) notes: BTreeMap<VaultPath, Version>,
+    pub(super) notes: BTreeMap<VaultPath, StoredVersion>,
     /// What the changes replaced, moved or deleted, in order.
     pub(super) taken: Vec<Taken>,
     /// What they wrote.
-    pub(super) written: BTreeMap<VaultPath, (&'c [u8], Version)>,
+    pub(super) written: BTreeMap<VaultPath, (&'c [u8], StoredVersion)>,
 }
 
 /// A note that was replaced, moved or deleted.
@@ -104,7 +104,7 @@ impl<'c> Files<'c> {
 
     /// The version of a note, for the history.
     pub(super) fn logged_version(&self, path: &VaultPath) -> Option<LoggedVersion> {
-        let Version { hash, stat, chars } = *self.notes.get(path)?;
+        let StoredVersion { hash, stat, chars } = *self.notes.get(path)?;
         Some(LoggedVersion { hash, chars, modified_ns: stat.modified_ns })
     }
 
@@ -143,7 +143,7 @@ impl<'c> Files<'c> {
         existing.map_or(Ok(()), |existing| Err(WriteError::Exists { existing }))
     }
 
-    fn expect(&self, path: &VaultPath, expected: ContentHash) -> Result<Version, WriteError> {
+    fn expect(&self, path: &VaultPath, expected: ContentHash) -> Result<StoredVersion, WriteError> {
         if self.notes.keys().any(|note| is_below(note, path)) {
             return Err(WriteError::Refused { path: path.clone(), reason: IS_FOLDER });
         }
@@ -162,7 +162,7 @@ impl<'c> Files<'c> {
     fn write(&mut self, path: &VaultPath, bytes: &'c [u8], now_ns: i64) -> FileStat {
         let stat = FileStat { modified_ns: now_ns, size: bytes.len() as u64 };
         let LoggedVersion { hash, chars, .. } = LoggedVersion::of(bytes, now_ns);
-        let version = Version { hash, stat, chars };
+        let version = StoredVersion { hash, stat, chars };
         self.notes.insert(path.clone(), version);
         self.written.insert(path.clone(), (bytes, version));
         stat

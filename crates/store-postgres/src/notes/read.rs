@@ -8,7 +8,7 @@ use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{FileContent, ListedFile, NoteChanges, TrashReason, TrashedFile};
 use tokio_postgres::Row;
 
-use super::files::{Files, Version, keys_above};
+use super::files::{Files, StoredVersion, keys_above};
 use crate::failure::DatabaseError;
 use crate::row::{self, BadRow, escape, get, list, text};
 
@@ -82,7 +82,7 @@ pub(super) async fn around<'c>(
     );
     let read = |row: &Row| {
         let ListedFile { path, stat } = listed(row)?;
-        Ok((path, Version { hash: hash(row, 3)?, stat, chars: get::<i64>(row, 4)?.unsigned_abs() }))
+        Ok((path, StoredVersion { hash: hash(row, 3)?, stat, chars: get::<i64>(row, 4)?.unsigned_abs() }))
     };
     let notes = list(db, &sql, &[&graph, &above, &at], read).await?;
     Ok(Files { notes: notes.into_iter().collect(), ..Files::default() })

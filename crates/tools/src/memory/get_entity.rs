@@ -1,12 +1,11 @@
 //! `get_entity`: one entity with its observations, relations and linked notes.
 
-
 use quipu_core::memory::{DetailPart, EntityDetail, EntityId, Observation, Relation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::room::{OBSERVATIONS, cost, newest_that_fit};
-use super::wire::{EntityOutput, Names, names_of_ends, warn_of_contradictions};
+use super::wire::{EntityOutput, NamesById, names_of_ends, warn_of_contradictions};
 use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
@@ -156,7 +155,7 @@ impl Seen {
 }
 
 impl RelationFrom {
-    fn of(relation: Relation, names: &Names) -> Self {
+    fn of(relation: Relation, names: &NamesById) -> Self {
         Self {
             relation_id: relation.id.0,
             to_entity_id: relation.to.0,
@@ -169,7 +168,7 @@ impl RelationFrom {
 }
 
 impl RelationTo {
-    fn of(relation: Relation, names: &Names) -> Self {
+    fn of(relation: Relation, names: &NamesById) -> Self {
         Self {
             relation_id: relation.id.0,
             from_entity_id: relation.from.0,

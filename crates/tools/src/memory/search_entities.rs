@@ -1,6 +1,6 @@
 //! `search_entities`: finds entities.
 
-use quipu_core::memory::{EntityId, Field, FoundEntity, SearchBy, SearchQuery};
+use quipu_core::memory::{EntityId, FoundEntity, MemoryField, SearchBy, SearchQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,13 +41,13 @@ fn default_limit() -> usize {
     20
 }
 
-fn field_name(field: Field) -> &'static str {
+fn field_name(field: MemoryField) -> &'static str {
     match field {
-        Field::Name => "name",
-        Field::Type => "entity_type",
-        Field::Aliases => "aliases",
-        Field::Description => "description",
-        Field::Observations => "observations",
+        MemoryField::Name => "name",
+        MemoryField::Type => "entity_type",
+        MemoryField::Aliases => "aliases",
+        MemoryField::Description => "description",
+        MemoryField::Observations => "observations",
     }
 }
 

@@ -1,6 +1,6 @@
 //! `search_subgraph`: finds entities, with their observations and the relations among them.
 
-use quipu_core::memory::{EntityId, Field, PageRequest, SubgraphQuery};
+use quipu_core::memory::{EntityId, MemoryField, PageRequest, SubgraphQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,11 +62,11 @@ impl Tool for SearchSubgraph {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let wanted = [
-            (params.search_in_name, Field::Name),
-            (params.search_in_type, Field::Type),
-            (params.search_in_aliases, Field::Aliases),
-            (params.search_in_observations, Field::Description),
-            (params.search_in_observations, Field::Observations),
+            (params.search_in_name, MemoryField::Name),
+            (params.search_in_type, MemoryField::Type),
+            (params.search_in_aliases, MemoryField::Aliases),
+            (params.search_in_observations, MemoryField::Description),
+            (params.search_in_observations, MemoryField::Observations),
         ];
         let page = PageRequest { number: params.page, size: params.per_page };
         let query = SubgraphQuery {

@@ -164,9 +164,9 @@ impl RelationOutput {
 }
 
 /// Names of entities by id.
-pub(super) struct Names(HashMap<EntityId, String>);
+pub(super) struct NamesById(HashMap<EntityId, String>);
 
-impl Names {
+impl NamesById {
     pub(super) fn of(&self, id: EntityId) -> String {
         self.0.get(&id).map(|name| truncate(name, MAX_NAME_BESIDE)).unwrap_or_default()
     }
@@ -176,10 +176,10 @@ impl Names {
 pub(super) fn names_of_ends<'r>(
     memory: &Memory,
     relations: impl IntoIterator<Item = &'r Relation>,
-) -> Result<Names, ToolError> {
+) -> Result<NamesById, ToolError> {
     let ids: BTreeSet<EntityId> = relations.into_iter().flat_map(|relation| [relation.from, relation.to]).collect();
     let ids: Vec<EntityId> = ids.into_iter().collect();
-    Ok(Names(memory.entity_names(&ids)?.into_iter().collect()))
+    Ok(NamesById(memory.entity_names(&ids)?.into_iter().collect()))
 }
 
 pub(super) fn first_page() -> u64 {

@@ -32,7 +32,7 @@ const LOG: [&str; 9] = [
 ];
 
 /// The history read so far.
-pub(crate) struct History {
+pub(crate) struct GitHistory {
     commits: Vec<Commit>,
     /// By path, newest commit first.
     touched: BTreeMap<String, Vec<Touch>>,
@@ -65,7 +65,7 @@ pub(crate) struct Touch {
     pub(crate) renamed_from: Option<String>,
 }
 
-/// Why [`History::advance`] ended.
+/// Why [`GitHistory::advance`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advance {
     /// `enough` returned true.
@@ -76,7 +76,7 @@ pub(crate) enum Advance {
     TooSlow,
 }
 
-impl History {
+impl GitHistory {
     /// Starts at a commit.
     pub(super) fn begin(git: &Git, head: &str) -> Result<Self, GitError> {
         let mut arguments = LOG.to_vec();
@@ -172,7 +172,7 @@ impl History {
     }
 }
 
-impl Drop for History {
+impl Drop for GitHistory {
     fn drop(&mut self) {
         self.stop();
     }
@@ -284,7 +284,7 @@ mod tests {
     fn an_exact_rename_is_not_a_change() {
         let (mut parser, mut commits, mut touched) = (Parser::default(), Vec::new(), BTreeMap::new());
         parser.take(OUTPUT.replace("M\0d/b.md\0", "M\0x\0").as_bytes(), &mut commits, &mut touched);
-        let history = History { commits, touched, parser, running: None };
+        let history = GitHistory { commits, touched, parser, running: None };
         assert_eq!(history.last_change("d/b.md"), Some((3, "a\nb.md".to_owned())));
         assert_eq!(history.last_change("nowhere"), None);
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::GitOptions;
-use super::history::{Advance, History};
+use super::history::{Advance, GitHistory};
 use super::objects::TreeEntry;
 use super::program::{Git, GitError, classify};
 use crate::sources::FileFingerprint;
@@ -23,7 +23,7 @@ pub(crate) struct AtHead {
     /// Whether the clone has only the newest part of the history.
     pub(crate) is_shallow: bool,
     pub(crate) tree: BTreeMap<String, TreeEntry>,
-    pub(crate) history: History,
+    pub(crate) history: GitHistory,
     git: Git,
     /// When the present call stops reading history. The next call continues.
     deadline: Instant,
@@ -77,7 +77,7 @@ impl AtHead {
         Ok(Self {
             is_shallow: shallow.starts_with(b"true"),
             tree: git.tree(&head)?,
-            history: History::begin(git, &head)?,
+            history: GitHistory::begin(git, &head)?,
             git: git.clone(),
             deadline: Instant::now(),
             at_commits: HashMap::new(),
@@ -87,7 +87,7 @@ impl AtHead {
     }
 
     /// Reads history until `enough` or the deadline.
-    pub(crate) fn advance(&mut self, enough: impl Fn(&History) -> bool) -> Advance {
+    pub(crate) fn advance(&mut self, enough: impl Fn(&GitHistory) -> bool) -> Advance {
         self.history.advance(self.deadline, enough)
     }
 

@@ -22,7 +22,7 @@ use crate::git::{GitError, GitOptions, Repository};
 use content::HashCache;
 pub(crate) use lookup::FileFingerprint;
 use lookup::{MatchedFiles, SourceRoot};
-use past::NoteHistory;
+use past::GitTrace;
 
 /// The sources of the notes in one folder.
 pub struct FolderSources {
@@ -107,7 +107,7 @@ impl Sources for FolderSources {
                 lookups.insert(named.clone(), found);
             }
         }
-        let mut pasts: Vec<NoteHistory> = notes.iter().map(|_| NoteHistory::NotCommitted).collect();
+        let mut pasts: Vec<GitTrace> = notes.iter().map(|_| GitTrace::NotCommitted).collect();
         if root.is_repository {
             let mut repository = self.repository.lock();
             if repository.as_ref().is_none_or(|known| known.root() != root.base) {
@@ -121,24 +121,24 @@ impl Sources for FolderSources {
                 Err(GitError::NoHistory) => {}
                 Err(error) => {
                     warnings.push(format!("cannot tell whether sources changed: {error}"));
-                    pasts.fill_with(|| NoteHistory::NotReached);
+                    pasts.fill_with(|| GitTrace::NotReached);
                 }
             }
         }
         let traced = pasts.into_iter().zip(notes).map(|(past, note)| match past {
-            NoteHistory::NotCommitted => self.by_index(&root, note, &lookups),
-            NoteHistory::NotReached => {
+            GitTrace::NotCommitted => self.by_index(&root, note, &lookups),
+            GitTrace::NotReached => {
                 let mut sources = self.by_index(&root, note, &lookups);
                 sources.iter_mut().for_each(mark_unchanged_as_unknown);
                 sources
             }
-            NoteHistory::Known(sources) => {
+            GitTrace::Known(sources) => {
                 let (known, unknown): (Vec<_>, Vec<_>) =
                     sources.into_iter().partition(|source| source.status.is_some());
                 let is_unknown = |path: &str| unknown.iter().any(|source| source.path == path);
                 let by_index = if unknown.is_empty() { Vec::new() } else { self.by_index(&root, note, &lookups) };
                 let remembered = by_index.into_iter().filter(|source| is_unknown(&source.path));
-                let known = known.into_iter().filter_map(past::Source::known);
+                let known = known.into_iter().filter_map(past::PastSource::known);
                 let mut all: Vec<_> = known.chain(remembered).collect();
                 all.sort_unstable();
                 all.dedup_by(|a, b| a.path == b.path);

@@ -9,7 +9,7 @@ use quipu_core::staleness::SourceRef;
 use super::lookup::{FileFingerprint, MatchedFiles, SourceRoot};
 use super::pattern::SourcePattern;
 use crate::dir::FileKind;
-use crate::git::{Advance, AtHead, GitError, History, Touch};
+use crate::git::{Advance, AtHead, GitError, GitHistory, Touch};
 
 /// One call of `Sources::trace`.
 pub(super) struct TraceRequest<'a> {
@@ -21,21 +21,21 @@ pub(super) struct TraceRequest<'a> {
 
 /// A source and its status by git; `None` if git does not track the file.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct PastSource {
     pub(super) path: String,
     pub(super) status: Option<SourceStatus>,
 }
 
-impl Source {
+impl PastSource {
     pub(super) fn known(self) -> Option<TracedSource> {
         Some(TracedSource { path: self.path, status: self.status? })
     }
 }
 
 /// The result of git for one note.
-pub(super) enum NoteHistory {
+pub(super) enum GitTrace {
     /// The status of its sources.
-    Known(Vec<Source>),
+    Known(Vec<PastSource>),
     /// The note has uncommitted changes.
     NotCommitted,
     /// History was not read as far back as the note, or does not reach it.
@@ -63,9 +63,9 @@ pub(super) fn trace(
     head: &mut AtHead,
     asked: &TraceRequest<'_>,
     warnings: &mut Vec<String>,
-) -> Result<Vec<NoteHistory>, GitError> {
+) -> Result<Vec<GitTrace>, GitError> {
     let keys: Vec<Option<String>> = committed_keys(head, asked)?;
-    let is_found = |history: &History, key: &String| history.last_change(key).is_some();
+    let is_found = |history: &GitHistory, key: &String| history.last_change(key).is_some();
     let wanted: Vec<&String> = keys.iter().flatten().collect();
     let advance = head.advance(|history| wanted.iter().all(|key| is_found(history, key)));
     if advance == Advance::TooSlow {
@@ -117,10 +117,10 @@ pub(super) fn trace(
                     source.status = Some(SourceStatus::Unknown);
                 }
             }
-            NoteHistory::Known(sources)
+            GitTrace::Known(sources)
         }
-        (Some(_), None) => NoteHistory::NotReached,
-        (None, None) => NoteHistory::NotCommitted,
+        (Some(_), None) => GitTrace::NotReached,
+        (None, None) => GitTrace::NotCommitted,
     };
     Ok(keys.iter().zip(&committed).map(past).collect())
 }
@@ -215,7 +215,7 @@ fn in_tree<'a>(head: &AtHead, asked: &'a TraceRequest<'_>, named: &SourceRef) ->
     asked.root.prefixes().find(|prefix| tree_paths(head, &SourcePattern::new(prefix, named.as_str())).next().is_some())
 }
 
-fn in_history(history: &History, pattern: &SourcePattern) -> bool {
+fn in_history(history: &GitHistory, pattern: &SourcePattern) -> bool {
     history.paths_from(pattern.start()).any(|path| pattern.names(path))
 }
 
@@ -265,19 +265,19 @@ impl SourceCandidate {
     }
 }
 
-fn statuses(head: &AtHead, asked: &TraceRequest<'_>, one: &Committed<'_>) -> Vec<Source> {
-    let mut sources: Vec<Source> = Vec::with_capacity(one.sources.len());
+fn statuses(head: &AtHead, asked: &TraceRequest<'_>, one: &Committed<'_>) -> Vec<PastSource> {
+    let mut sources: Vec<PastSource> = Vec::with_capacity(one.sources.len());
     for candidate in &one.sources {
         let status = match status_since(head, asked, one.commit, candidate) {
             Verdict::Known(status) => Some(status),
             Verdict::Untracked => None,
             Verdict::NoSource => continue,
         };
-        sources.push(Source { path: candidate.shown.clone(), status });
+        sources.push(PastSource { path: candidate.shown.clone(), status });
     }
     if sources.is_empty() {
         // Every file of a pattern was deleted before the note last changed.
-        let gone = one.note.refs.iter().map(|named| Source {
+        let gone = one.note.refs.iter().map(|named| PastSource {
             path: named.as_str().to_owned(),
             status: Some(SourceStatus::Deleted { at_ns: None }),
         });

@@ -16,7 +16,7 @@ use super::Message;
 use super::batch::{EventBatch, is_of_interest};
 use crate::dir::{FileKind, Metadata};
 use crate::failpoint;
-use crate::folder::{Folder, Resolved, join, resolve, split};
+use crate::folder::{Folder, ResolvedPath, join, resolve, split};
 use crate::folder_vault::FolderVault;
 use crate::rules::is_markdown;
 use crate::walk::{WalkResult, walk_folders};
@@ -127,17 +127,17 @@ impl Native {
                 self.follow_link(vault, &path)?;
             }
             match resolve(vault, &path) {
-                Ok(Resolved::Folder(folder)) => {
+                Ok(ResolvedPath::Folder(folder)) => {
                     if !self.folders.contains_key(path.as_str()) {
                         self.add_below(vault, folder)?;
                     }
                     changed.insert(path);
                 }
-                Ok(Resolved::Note(_) | Resolved::Absent(_)) | Err(_) => {
+                Ok(ResolvedPath::Note(_) | ResolvedPath::Absent(_)) | Err(_) => {
                     changed.insert(path);
                 }
                 // A note may have been replaced by something else: reported, so that it is read and found deleted.
-                Ok(Resolved::Excluded(reason)) => {
+                Ok(ResolvedPath::Excluded(reason)) => {
                     if is_markdown(path.file_name().as_ref()) && crate::folder::is_about_file(reason) {
                         changed.insert(path);
                     }
@@ -302,7 +302,7 @@ fn way_of_link(vault: &FolderVault, path: &VaultPath) -> Option<Vec<String>> {
     let folder = match VaultPath::parse(path.folder()) {
         Err(_) => Arc::new(Folder::root(vault).ok()?),
         Ok(above) => match resolve(vault, &above) {
-            Ok(Resolved::Folder(folder)) => folder,
+            Ok(ResolvedPath::Folder(folder)) => folder,
             _ => return None,
         },
     };

@@ -5,12 +5,12 @@ use quipu_core::ports::{EntityRef, MemoryChange, NewEntity};
 
 use super::super::document::Spot;
 use super::super::record::EntityRecord;
-use super::{Import, ImportError, key};
+use super::{ImportError, Importer, key};
 
 /// The type of an entity without one.
 const UNTYPED: &str = "Thing";
 
-impl Import<'_> {
+impl Importer<'_> {
     pub(super) fn take_entity(&mut self, spot: &Spot, given: EntityRecord) -> Result<(), ImportError> {
         let given = EntityRecord { name: given.name.trim().to_owned(), ..given };
         let mut given = if self.is_ours { given } else { given.normalized() };

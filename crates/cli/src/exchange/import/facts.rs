@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{EntityRef, MemoryChange, RelationFilter};
 
-use super::super::record::Origin;
-use super::{Import, ImportError, RefKey, key};
+use super::super::record::RecordOrigin;
+use super::{ImportError, Importer, RefKey, key};
 
 /// The greatest id that is kept: every JSON reader represents it exactly, and later ids can follow it.
 const MAX_ID: i64 = 1 << 53;
 
-impl Import<'_> {
-    pub(super) fn observe(&mut self, place: EntityRef, text: &str, origin: Origin) -> Result<(), ImportError> {
+impl Importer<'_> {
+    pub(super) fn observe(&mut self, place: EntityRef, text: &str, origin: RecordOrigin) -> Result<(), ImportError> {
         let (text, key) = (text.trim().to_owned(), key(place));
         if let RefKey::Id(id) = key
             && !self.texts.contains_key(&key)
@@ -41,7 +41,7 @@ impl Import<'_> {
         from: EntityRef,
         to: EntityRef,
         relation_type: &str,
-        origin: Origin,
+        origin: RecordOrigin,
     ) -> Result<(), ImportError> {
         let key = (key(from), key(to), relation_type.to_owned());
         let is_there = match (from, to) {
@@ -62,7 +62,7 @@ impl Import<'_> {
     }
 
     /// Adds a change with the id, times and ties of its item in the file; returns its index.
-    pub(super) fn push(&mut self, change: MemoryChange, origin: Origin) -> usize {
+    pub(super) fn push(&mut self, change: MemoryChange, origin: RecordOrigin) -> usize {
         let made = self.changes.len();
         self.changes.push(change);
         self.numbers.push((made, origin.id));

@@ -6,9 +6,9 @@ use quipu_core::quoted;
 
 use super::super::document::Spot;
 use super::super::record::{Record, Reference};
-use super::{Import, ImportError};
+use super::{ImportError, Importer};
 
-impl Import<'_> {
+impl Importer<'_> {
     /// Resolves references by id, which are valid in one document only. References by name may still wait.
     pub(super) fn resolve_ids(&mut self) -> Result<(), ImportError> {
         self.unmatched.clear();

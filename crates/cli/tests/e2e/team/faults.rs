@@ -9,7 +9,7 @@ use quipu_testkit::generate::Random;
 use quipu_testkit::postgres;
 use serde_json::json;
 
-use super::{CHANGED, create_token, TeamServer, call_at, create_graph, request_key, wait_for};
+use super::{CHANGED, TeamServer, call_at, create_graph, create_token, request_key, wait_for};
 use crate::http::Post;
 
 const CLIENTS: usize = 4;

@@ -132,7 +132,11 @@ fn a_folder_moves_with_its_other_files_and_leaves_what_the_rules_exclude() {
     let mut client = Client::open_in(vault, &[]);
     let result = client.call("move_node", json!({"id": "old/", "to": "new/place/"}));
     let answer = first_block(&result);
-    assert_eq!((&answer["other_files"], &answer["updated_links"]), (&json!(2), &json!(["new/place/a.md", "x.md"])), "{result}");
+    assert_eq!(
+        (&answer["other_files"], &answer["updated_links"]),
+        (&json!(2), &json!(["new/place/a.md", "x.md"])),
+        "{result}"
+    );
     let said = warnings(&result);
     let kept = "4 files or folders stay, since they are hidden, excluded, git-ignored or symbolic links: \"old/.env\", \
         \"old/link.csv\", \"old/run.log\", \"old/secret/\"";

@@ -2,7 +2,7 @@
 
 /// A field of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
+pub enum MemoryField {
     /// The name.
     Name,
     /// The type.
@@ -15,7 +15,7 @@ pub enum Field {
     Observations,
 }
 
-impl Field {
+impl MemoryField {
     /// Every field, in display order.
     pub const ALL: [Self; 5] = [Self::Name, Self::Type, Self::Aliases, Self::Description, Self::Observations];
 
@@ -33,19 +33,19 @@ impl Field {
 
 /// A set of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Fields(u8);
+pub struct MemoryFields(u8);
 
-impl Fields {
+impl MemoryFields {
     /// All of them.
     pub const ALL: Self = Self(0b1_1111);
 
     /// With one more.
-    pub fn with(self, field: Field) -> Self {
+    pub fn with(self, field: MemoryField) -> Self {
         Self(self.0 | 1 << field as u8)
     }
 
     /// Whether a field is among them.
-    pub fn has(self, field: Field) -> bool {
+    pub fn has(self, field: MemoryField) -> bool {
         self.0 & 1 << field as u8 != 0
     }
 
@@ -55,13 +55,13 @@ impl Fields {
     }
 
     /// In display order.
-    pub fn iter(self) -> impl Iterator<Item = Field> {
-        Field::ALL.into_iter().filter(move |field| self.has(*field))
+    pub fn iter(self) -> impl Iterator<Item = MemoryField> {
+        MemoryField::ALL.into_iter().filter(move |field| self.has(*field))
     }
 }
 
-impl FromIterator<Field> for Fields {
-    fn from_iter<I: IntoIterator<Item = Field>>(fields: I) -> Self {
+impl FromIterator<MemoryField> for MemoryFields {
+    fn from_iter<I: IntoIterator<Item = MemoryField>>(fields: I) -> Self {
         fields.into_iter().fold(Self::default(), Self::with)
     }
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::fields::{Field, Fields};
+use super::fields::{MemoryField, MemoryFields};
 use super::text::EntityTextHit;
 use super::vectors::Near;
 use crate::memory::error::MemoryError;
@@ -64,7 +64,7 @@ pub struct SubgraphQuery {
     /// As typed.
     pub text: String,
     /// The fields to search.
-    pub fields: Fields,
+    pub fields: MemoryFields,
     /// The page of results.
     pub page: PageRequest,
     /// The project whose members come first, instead of the client's context.
@@ -79,7 +79,7 @@ pub struct FoundEntity {
     /// From 0 to 1, comparable between searches: 1 is first in every ranking.
     pub score: f32,
     /// The fields with words of the query. Empty: found by meaning.
-    pub fields: Fields,
+    pub fields: MemoryFields,
     /// The observation that fits best.
     pub best: Option<ObservationId>,
 }
@@ -99,7 +99,7 @@ impl Memory {
     /// The entities that match a query best, best first.
     pub fn search(&self, session: &Session, query: &SearchQuery) -> Result<Vec<FoundEntity>, MemoryError> {
         let project = self.project_of(session, query.project)?;
-        let ranked = self.rank(&query.text, Fields::ALL, project, query.limit, query.by)?;
+        let ranked = self.rank(&query.text, MemoryFields::ALL, project, query.limit, query.by)?;
         let mut page = ranked.hits;
         page.truncate(query.limit);
         let entities = self.store.entities(&page.iter().map(|hit| hit.entity).collect::<Vec<_>>())?;
@@ -122,7 +122,7 @@ impl Memory {
         let ids: Vec<EntityId> = page.iter().map(|hit| hit.entity).collect();
         let entities = self.store.entities(&ids)?;
         let subgraph = self.with_surroundings(entities.into_iter().flatten().collect())?;
-        let mut by_entity = if query.fields.has(Field::Observations) {
+        let mut by_entity = if query.fields.has(MemoryField::Observations) {
             self.follower.view()?.text.observations_with(&query.text, &ids)
         } else {
             FxHashMap::default()
@@ -149,7 +149,7 @@ impl Memory {
     fn rank(
         &self,
         text: &str,
-        fields: Fields,
+        fields: MemoryFields,
         project: Option<EntityId>,
         needed: usize,
         by: SearchBy,
@@ -164,11 +164,11 @@ impl Memory {
         let (mut by_words, by_meaning) = {
             let view = self.follower.view()?;
             // One vector covers all these fields: it counts only when all are searched.
-            let of_entities = [Field::Name, Field::Aliases, Field::Type, Field::Description];
+            let of_entities = [MemoryField::Name, MemoryField::Aliases, MemoryField::Type, MemoryField::Description];
             let wants_entities = of_entities.into_iter().all(|field| fields.has(field));
             let wanted = |owner: TextOwner| match owner {
                 TextOwner::Entity(_) => wants_entities,
-                TextOwner::Observation(_) => fields.has(Field::Observations),
+                TextOwner::Observation(_) => fields.has(MemoryField::Observations),
             };
             let at_least = self.follower.unrelated() + NEARER_BY;
             let by_meaning =
@@ -177,7 +177,7 @@ impl Memory {
             (by_words, by_meaning)
         };
         // A query that is a name ranks that entity first.
-        if fields.has(Field::Name) || fields.has(Field::Aliases) {
+        if fields.has(MemoryField::Name) || fields.has(MemoryField::Aliases) {
             let named: FxHashSet<EntityId> = named.into_iter().collect();
             by_words.iter_mut().filter(|hit| named.contains(&hit.entity)).for_each(|hit| hit.score += 1e6);
         }
@@ -216,7 +216,7 @@ struct RankedEntities {
 struct EntityHit {
     entity: EntityId,
     score: f32,
-    fields: Fields,
+    fields: MemoryFields,
     /// The best observation by words, else by meaning.
     best: Option<ObservationId>,
     /// The observation that is nearest, if the entity was found by one.
@@ -263,7 +263,7 @@ fn fuse(by_words: &[EntityTextHit], by_meaning: &[Near]) -> Vec<EntityHit> {
             None => hits.push(EntityHit {
                 entity: near.entity,
                 score: of_meaning * worth(place),
-                fields: Fields::default(),
+                fields: MemoryFields::default(),
                 best: near.observation,
                 near: near.observation,
             }),

@@ -13,7 +13,7 @@ mod terms;
 mod text;
 mod vectors;
 
-pub use fields::{Field, Fields};
+pub use fields::{MemoryField, MemoryFields};
 pub use follower::{Embedded, VectorError};
 pub use found::{FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
 

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::model::{Entity, EntityId, name_key};
-use crate::memory::names::{Comparison, NameWords, compare, tells_apart};
+use crate::memory::names::{NameComparison, NameWords, compare, tells_apart};
 use crate::search::words::unaccented;
 
 /// Names compared for one query. Trigrams that bring more are too common to tell anything.
@@ -98,7 +98,7 @@ impl NameIndex {
     /// the comparison of the names, and the cosine of the trigrams. Names that differ for certain are left out.
     ///
     /// Only rare trigrams make pairs, so the cost is about linear in the number of names.
-    pub(in crate::memory) fn pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, Comparison, f32)> {
+    pub(in crate::memory) fn pairs(&self, at_least: f32) -> Vec<(EntityId, EntityId, NameComparison, f32)> {
         let look = |place: usize| {
             let label = &self.labels[place];
             let rare = label.trigrams.iter().filter_map(|trigram| self.postings.get(trigram));

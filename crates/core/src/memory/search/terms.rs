@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::fields::Field;
+use super::fields::MemoryField;
 use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::Entity;
 use crate::search::words::{WordKind, folded, parts, run_chars, unaccented, words};
@@ -15,17 +15,17 @@ pub(super) type Counted = Vec<(String, u32)>;
 
 /// The words of an entity's own fields. Its type is indexed with its synonyms: an agent that created a `Person`, stored as `User`,
 /// searches for `Person`.
-pub(super) fn fields_of(entity: &Entity, types: &EntityTypes) -> Vec<(Field, Counted)> {
+pub(super) fn fields_of(entity: &Entity, types: &EntityTypes) -> Vec<(MemoryField, Counted)> {
     let variants = types.variants(&entity.entity_type).iter().map(String::as_str);
     let mut fields = vec![
-        (Field::Name, count(std::iter::once(&*entity.name))),
-        (Field::Type, count(std::iter::once(&*entity.entity_type).chain(variants))),
+        (MemoryField::Name, count(std::iter::once(&*entity.name))),
+        (MemoryField::Type, count(std::iter::once(&*entity.entity_type).chain(variants))),
     ];
     if !entity.aliases.is_empty() {
-        fields.push((Field::Aliases, count(entity.aliases.iter().map(String::as_str))));
+        fields.push((MemoryField::Aliases, count(entity.aliases.iter().map(String::as_str))));
     }
     if let Some(description) = &entity.description {
-        fields.push((Field::Description, count(std::iter::once(&**description))));
+        fields.push((MemoryField::Description, count(std::iter::once(&**description))));
     }
     fields
 }

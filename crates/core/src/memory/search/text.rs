@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::fields::{Field, Fields};
+use super::fields::{MemoryField, MemoryFields};
 use super::function_words::{self, is_function_word};
 use super::terms::{Counted, count, fields_of, query_words, stem};
 use crate::memory::entity_types::EntityTypes;
@@ -41,7 +41,7 @@ pub(in crate::memory) struct TextIndex {
     postings: Vec<Vec<Posting>>,
     units: Vec<Unit>,
     free_units: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<EntitySlot>,
     free_slots: Vec<u32>,
     slot_of: FxHashMap<EntityId, u32>,
     unit_of: FxHashMap<ObservationId, u32>,
@@ -61,14 +61,14 @@ struct Posting {
 struct Unit {
     /// `FREE` when it is not in use.
     slot: u32,
-    field: Field,
+    field: MemoryField,
     length: u32,
     observation: ObservationId,
     terms: u32,
 }
 
 #[derive(Default)]
-struct Slot {
+struct EntitySlot {
     entity: Option<EntityId>,
     /// The units of its own fields.
     units: Vec<u32>,
@@ -90,7 +90,7 @@ struct WordForm {
 pub(super) struct EntityTextHit {
     pub(super) entity: EntityId,
     pub(super) score: f32,
-    pub(super) fields: Fields,
+    pub(super) fields: MemoryFields,
     /// The observation with the most of them.
     pub(super) best: Option<ObservationId>,
 }
@@ -98,7 +98,7 @@ pub(super) struct EntityTextHit {
 impl TextIndex {
     /// Adds or replaces entities.
     pub(super) fn put_entities(&mut self, entities: &[Entity], types: &EntityTypes) {
-        let counted: Vec<Vec<(Field, Counted)>> = map_all(entities, |entity| fields_of(entity, types));
+        let counted: Vec<Vec<(MemoryField, Counted)>> = map_all(entities, |entity| fields_of(entity, types));
         for (entity, fields) in entities.iter().zip(counted) {
             self.drop_fields(entity.id);
             let slot = self.slot(entity.id);
@@ -116,7 +116,7 @@ impl TextIndex {
             self.drop_observation(observation.id);
             let slot = self.slot(observation.entity);
             self.slots[slot as usize].observations += 1;
-            let unit = self.add(slot, Field::Observations, observation.id, words);
+            let unit = self.add(slot, MemoryField::Observations, observation.id, words);
             self.unit_of.insert(observation.id, unit);
         }
     }
@@ -137,13 +137,13 @@ impl TextIndex {
     }
 
     /// Every entity with some word of the query in these fields, in no order.
-    pub(super) fn search(&self, query: &str, fields: Fields) -> Vec<EntityTextHit> {
+    pub(super) fn search(&self, query: &str, fields: MemoryFields) -> Vec<EntityTextHit> {
         let mut groups = self.understand(query);
         // Function words find nothing by themselves, but count in texts that other words found.
         groups.sort_by_key(|group| is_weak(group));
         let has_others = groups.first().is_some_and(|group| !is_weak(group));
         let mut scores = vec![0.0_f32; self.slots.len()];
-        let mut found_in = vec![Fields::default(); self.slots.len()];
+        let mut found_in = vec![MemoryFields::default(); self.slots.len()];
         let mut best_of_group = vec![0.0_f32; self.slots.len()];
         let mut together = vec![0.0_f32; self.units.len()];
         let mut slots: Vec<u32> = Vec::new();
@@ -173,7 +173,7 @@ impl TextIndex {
                         slots.push(unit.slot);
                     }
                     found_in[slot] = found_in[slot].with(unit.field);
-                    if unit.field == Field::Observations {
+                    if unit.field == MemoryField::Observations {
                         let sum = &mut together[posting.unit as usize];
                         if *sum == 0.0 {
                             units.push(posting.unit);
@@ -225,7 +225,7 @@ impl TextIndex {
             for WordForm { term, weight, .. } in group {
                 for posting in &self.postings[term as usize] {
                     let unit = &self.units[posting.unit as usize];
-                    if unit.field == Field::Observations && slots.contains_key(&unit.slot) {
+                    if unit.field == MemoryField::Observations && slots.contains_key(&unit.slot) {
                         *sums.entry(posting.unit).or_default() += rarity * weight * self.saturated(unit, posting.count);
                     }
                 }
@@ -303,7 +303,7 @@ impl TextIndex {
             return *slot;
         }
         let slot = self.free_slots.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(EntitySlot::default());
             number(self.slots.len() - 1)
         });
         self.slots[slot as usize].entity = Some(entity);
@@ -328,7 +328,7 @@ impl TextIndex {
         }
     }
 
-    fn add(&mut self, slot: u32, field: Field, observation: ObservationId, words: Counted) -> u32 {
+    fn add(&mut self, slot: u32, field: MemoryField, observation: ObservationId, words: Counted) -> u32 {
         let length: u32 = words.iter().map(|(_, count)| count).sum();
         let entry = Unit { slot, field, length, observation, terms: number(words.len()) };
         let unit = match self.free_units.pop() {

@@ -12,7 +12,7 @@ use crate::parse::{self, FrontmatterEdit, OutlineHeading, SpliceError};
 
 /// A note after its edits.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedEdits {
     pub(crate) bytes: Vec<u8>,
     /// What an edit could not do, without being wrong.
     pub(crate) warnings: Vec<String>,
@@ -37,8 +37,8 @@ impl From<EditProblem> for Refused {
 const MAX_RESULT_BYTES: usize = 16 << 20;
 
 /// Applies edits in order, each to the result of the one before. On an error, its number from 1 comes with it.
-pub(crate) fn apply_edits(bytes: &[u8], edits: &[Edit]) -> Result<Applied, (usize, Refused)> {
-    let mut applied = Applied { bytes: bytes.to_vec(), warnings: Vec::new() };
+pub(crate) fn apply_edits(bytes: &[u8], edits: &[Edit]) -> Result<AppliedEdits, (usize, Refused)> {
+    let mut applied = AppliedEdits { bytes: bytes.to_vec(), warnings: Vec::new() };
     for (index, edit) in edits.iter().enumerate() {
         applied.bytes = apply(&applied.bytes, edit, &mut applied.warnings).map_err(|error| (index + 1, error))?;
     }

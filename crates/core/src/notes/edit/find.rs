@@ -28,9 +28,9 @@ impl std::fmt::Display for EditProblem {
 pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
     let headings = parse::outline(text);
     let paths = paths(&headings);
-    let parts: Vec<Wanted> = wanted.split(" > ").map(Wanted::new).collect();
-    let whole = [Wanted::new(wanted)];
-    let matching = |parts: &[Wanted]| -> Vec<usize> {
+    let parts: Vec<WantedHeading> = wanted.split(" > ").map(WantedHeading::new).collect();
+    let whole = [WantedHeading::new(wanted)];
+    let matching = |parts: &[WantedHeading]| -> Vec<usize> {
         let is_match = |index: &usize| path_matches(&headings, &paths[*index], parts);
         (0..headings.len()).filter(is_match).collect()
     };
@@ -65,13 +65,13 @@ pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> 
 }
 
 /// One heading of a wanted path.
-struct Wanted {
+struct WantedHeading {
     name: String,
     /// The same without `#` signs at its start, and how many there are.
     unsigned: Option<(String, usize)>,
 }
 
-impl Wanted {
+impl WantedHeading {
     fn new(part: &str) -> Self {
         let name = normal(part);
         let signs = name.bytes().take_while(|byte| *byte == b'#').count();
@@ -98,7 +98,7 @@ fn paths(headings: &[OutlineHeading]) -> Vec<Vec<usize>> {
 }
 
 /// Whether the last wanted name is the heading's, and the others are above it in this order.
-fn path_matches(headings: &[OutlineHeading], path: &[usize], wanted: &[Wanted]) -> bool {
+fn path_matches(headings: &[OutlineHeading], path: &[usize], wanted: &[WantedHeading]) -> bool {
     let (Some((last, above)), Some((own, parents))) = (wanted.split_last(), path.split_last()) else { return false };
     let mut parents = parents.iter();
     last.is(&headings[*own]) && above.iter().all(|name| parents.any(|parent| name.is(&headings[*parent])))

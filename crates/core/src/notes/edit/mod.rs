@@ -12,7 +12,7 @@ use crate::model::{ContentHash, NoteId, NoteKey, Value, VaultPath};
 use crate::ports::{FileChange, FileContent, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey, parse};
-use apply::{Applied, Refused, apply_edits};
+use apply::{AppliedEdits, Refused, apply_edits};
 
 /// One edit. A heading is its text, or a path of headings: `A > B`.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,7 +201,7 @@ impl Knowledge {
 struct Plan {
     key: NoteKey,
     current: FileContent,
-    applied: Applied,
+    applied: AppliedEdits,
 }
 
 impl Plan {

@@ -178,14 +178,14 @@ fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::asset::Asset;
+    use super::super::asset::ModelAsset;
     use super::super::linear::Quantiser;
     use super::*;
 
     /// Every level computes what the plain one computes, but for the order of a few float additions.
     #[test]
     fn all_levels_agree_on_the_models_matrices() {
-        let asset = Asset::model();
+        let asset = ModelAsset::model();
         for name in ["0.qkv", "3.down"] {
             let linear = Linear::new(&asset, name);
             // From one row to more than two tiles, every remainder on the way.

@@ -30,13 +30,13 @@ pub(crate) enum ChatProtocol {
 }
 
 #[derive(Deserialize)]
-struct OllamaResponse {
+struct OllamaChatResponse {
     message: TextMessage,
     done_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct OpenAiResponse {
+struct OpenAiChatResponse {
     choices: Vec<OpenAiChoice>,
 }
 
@@ -124,11 +124,11 @@ impl ChatProtocol {
     pub(super) fn answer(self, response: &[u8]) -> Result<Value, NoAnswer> {
         let (answer, reason) = match self {
             Self::Ollama => {
-                let response: OllamaResponse = self.parse(response)?;
+                let response: OllamaChatResponse = self.parse(response)?;
                 (response.message.json(), response.done_reason)
             }
             Self::OpenAi => {
-                let response: OpenAiResponse = self.parse(response)?;
+                let response: OpenAiChatResponse = self.parse(response)?;
                 let choice = response.choices.into_iter().next();
                 choice.map_or((None, None), |choice| (choice.message.json(), choice.finish_reason))
             }

@@ -20,7 +20,7 @@ fn seen(id: i64, of: i64, text: &str) -> Observation {
 }
 
 fn found(index: &TextIndex, query: &str) -> Vec<i64> {
-    let mut hits = index.search(query, Fields::ALL);
+    let mut hits = index.search(query, MemoryFields::ALL);
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity)));
     hits.into_iter().map(|hit| hit.entity.0).collect()
 }
@@ -31,11 +31,14 @@ fn a_name_outranks_a_mention_and_every_field_is_named() {
     index.put_entities(&[entity(1, "Login page"), entity(2, "Session store")], &EntityTypes::default());
     index.put_observations(&[seen(1, 2, "used by the login page"), seen(2, 1, "slow")]);
     assert_eq!(found(&index, "login"), [1, 2]);
-    let hits = index.search("login slow task", Fields::ALL);
+    let hits = index.search("login slow task", MemoryFields::ALL);
     let first = hits.iter().find(|hit| hit.entity == EntityId(1)).unwrap();
-    assert_eq!(first.fields.iter().collect::<Vec<_>>(), [Field::Name, Field::Type, Field::Observations]);
+    assert_eq!(
+        first.fields.iter().collect::<Vec<_>>(),
+        [MemoryField::Name, MemoryField::Type, MemoryField::Observations]
+    );
     assert_eq!(first.best, Some(ObservationId(2)));
-    assert_eq!(index.search("login", Fields::from_iter([Field::Observations])).len(), 1);
+    assert_eq!(index.search("login", MemoryFields::from_iter([MemoryField::Observations])).len(), 1);
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn scores_do_not_depend_on_what_was_changed_before() {
     fresh.put_observations(&[seen(1, 2, "the pilot pays no dues")]);
     for query in ["pilot", "harbour", "harbour pilot", "what are the dues"] {
         let hits = |index: &TextIndex| {
-            let mut hits = index.search(query, Fields::ALL);
+            let mut hits = index.search(query, MemoryFields::ALL);
             hits.sort_by_key(|hit| hit.entity);
             hits
         };
@@ -85,9 +88,9 @@ fn a_type_is_found_by_the_word_that_was_given_for_it() {
     let mut index = TextIndex::default();
     let ada = Entity { entity_type: "User".into(), ..entity(1, "Ada") };
     index.put_entities(&[ada, entity(2, "Grace")], &EntityTypes::default());
-    let hits = index.search("Person", Fields::ALL);
+    let hits = index.search("Person", MemoryFields::ALL);
     assert_eq!(hits.iter().map(|hit| hit.entity).collect::<Vec<_>>(), [EntityId(1)]);
-    assert_eq!(hits[0].fields.iter().collect::<Vec<_>>(), [Field::Type]);
+    assert_eq!(hits[0].fields.iter().collect::<Vec<_>>(), [MemoryField::Type]);
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn what_goes_is_not_found_and_its_place_is_used_again() {
         index.put_observations(&[seen(7, round, "moves about")]);
         assert_eq!(found(&index, "moves"), [round]);
     }
-    assert_eq!(index.search(&of_round(39), Fields::ALL).len(), 500);
+    assert_eq!(index.search(&of_round(39), MemoryFields::ALL).len(), 500);
     assert_eq!(found(&index, &of_round(38)), [0_i64; 0]);
     assert!(index.units.len() < 500 * 40, "{} units", index.units.len());
     (0..500).for_each(|id| index.drop_entity(EntityId(id)));

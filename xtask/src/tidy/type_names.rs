@@ -1,0 +1,56 @@
+//! One name, one type: no two types of the product have the same name, so a name in a review or a stack trace says which one.
+//!
+//! Two conventions are exempt. A tool's file and a command's file have types of their own: `Params`, `Output`, the parts of
+//! these that only this file sees, and the type that is named for the tool or the command.
+
+use std::collections::BTreeMap;
+
+use super::product_files;
+
+/// Where each file is one tool or one command.
+const ONE_EACH: [&str; 2] = ["crates/tools/src/", "crates/cli/src/commands/"];
+
+#[test]
+fn every_type_has_its_own_name() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in product_files().into_iter().filter(|(path, _)| !path.contains("test")) {
+        for (name, is_private) in declared(&text) {
+            if !is_exempt(&path, name, is_private) {
+                places.entry(name.to_owned()).or_default().push(path.clone());
+            }
+        }
+    }
+    assert!(places.len() > 500, "only {} types were found", places.len());
+    places.retain(|_, files| files.len() > 1);
+    assert!(places.is_empty(), "several types have the same name; rename all but one: {places:#?}");
+}
+
+fn is_exempt(path: &str, name: &str, is_private: bool) -> bool {
+    let file = path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs").replace('_', "");
+    let is_named_for_file = file.trim_start_matches("ubp").eq_ignore_ascii_case(name);
+    ONE_EACH.iter().any(|folder| path.starts_with(folder)) && (is_private || is_named_for_file)
+}
+
+/// The types that a source declares outside its tests, and whether only its own file can name them.
+fn declared(source: &str) -> impl Iterator<Item = (&str, bool)> {
+    let product = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    product.lines().filter_map(|line| {
+        let (is_private, declaration) = match line.strip_prefix("pub") {
+            Some(rest) => (false, rest.split_once(' ').map(|(_, rest)| rest)?),
+            None => (true, line),
+        };
+        let (keyword, rest) = declaration.split_once(' ')?;
+        let is_type = ["struct", "enum", "trait", "type", "union"].contains(&keyword);
+        let name = rest.split(|char: char| !char.is_alphanumeric()).next()?;
+        (is_type && !name.is_empty()).then_some((name, is_private))
+    })
+}
+
+#[test]
+fn declarations_are_found_with_their_visibility() {
+    let source = "pub(crate) struct Own<'a> {\nenum Inner {\n    struct Nested;\npub trait Port: Send {\nlet type_ = 1;\n\
+                  #[cfg(test)]\nmod tests {\nstruct OfATest;\n";
+    assert_eq!(declared(source).collect::<Vec<_>>(), [("Own", false), ("Inner", true), ("Port", false)]);
+    assert!(is_exempt("crates/tools/src/pages/ubp_get_context.rs", "GetContext", false));
+    assert!(!is_exempt("crates/core/src/query/mod.rs", "Query", false));
+}
