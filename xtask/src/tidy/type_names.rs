@@ -1,11 +1,14 @@
 //! One name, one type: no two types of the product have the same name, so a name in a review or a stack trace says which one.
 //!
-//! Two conventions are exempt. A tool's file and a command's file have types of their own: `Params`, `Output`, the parts of
-//! these that only this file sees, and the type that is named for the tool or the command.
+//! One convention is exempt: a tool's file and a command's file are a namespace. They have `Params`, `Output`, parts of these
+//! that only this file sees, and the type that is named for the tool or the command.
 
 use std::collections::BTreeMap;
 
 use super::product_files;
+
+/// The parts of a tool that every tool has, and the program's error that wraps the store's.
+const SHARED: [&str; 3] = ["Params", "Output", "DatabaseError"];
 
 /// Where each file is one tool or one command.
 const ONE_EACH: [&str; 2] = ["crates/tools/src/", "crates/cli/src/commands/"];
@@ -28,7 +31,8 @@ fn every_type_has_its_own_name() {
 fn is_exempt(path: &str, name: &str, is_private: bool) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs").replace('_', "");
     let is_named_for_file = file.trim_start_matches("ubp").eq_ignore_ascii_case(name);
-    ONE_EACH.iter().any(|folder| path.starts_with(folder)) && (is_private || is_named_for_file)
+    let is_own = ONE_EACH.iter().any(|folder| path.starts_with(folder)) && (is_private || is_named_for_file);
+    is_own || SHARED.contains(&name)
 }
 
 /// The types that a source declares outside its tests, and whether only its own file can name them.

@@ -14,7 +14,7 @@ use crate::client::{LEGACY, PATIENCE, modern, serve_command, vault};
 use crate::http::{Answer, Events, Post, Server};
 
 /// How long the server waits before it takes a closed sending side for a client that left.
-const HALF_CLOSE_GRACE: Duration = Duration::from_secs(5);
+const HALF_CLOSE_GRACE: Duration = Duration::from_secs(2);
 
 /// A session of the older generation.
 struct Session<'a> {

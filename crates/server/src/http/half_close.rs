@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 /// How long the end of the input is withheld.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Whether a request of this connection is in progress.
 type IsBusy = Box<dyn Fn() -> bool + Send + Sync>;
