@@ -7,6 +7,7 @@ import { basename, dirname, join } from "node:path";
 import { chat } from "./chat.mjs";
 import { hostile } from "./hostile.mjs";
 import { agent, axeSource, check, connectedAgent, copied, example, finish, launch, open, page, quipu, real, reals, started, stop, until } from "./session.mjs";
+import { entityHistory, versions } from "./versions.mjs";
 
 const browser = await launch();
 
@@ -154,6 +155,7 @@ const VIEWS = {
   "missing note": "#/note/not/there.md",
   memory: "#/memory",
   entity: `#/memory/${entity.entity_id}`,
+  "search that finds attacks": "#/search/attack",
   duplicates: "#/memory/duplicates",
   changes: "#/changes",
   health: "#/health",
@@ -365,6 +367,9 @@ check("an edit is on disk", await until(async () => readFileSync(join(place.vaul
   await tab.click('.editor .actions button:has-text("Discard")');
   check("a discarded text is gone", await until(async () => !(await tab.$(".editor")) && readFileSync(file, "utf8").includes("by me")));
 }
+
+await versions(tab, { place, axe });
+await entityHistory(tab, { place });
 
 check("the console is empty", !faults.length, faults);
 faults.length = 0;

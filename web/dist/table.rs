@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-OYIWOMBZ.js",
+        path: "/assets/app-T6EKNSGN.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"654eee493ca5ef8f\"",
-        bytes: include_bytes!("assets/app-OYIWOMBZ.js"),
-        gzip: include_bytes!("gzip/assets/app-OYIWOMBZ.js.gz"),
+        etag: "\"959d76faaf36e954\"",
+        bytes: include_bytes!("assets/app-T6EKNSGN.js"),
+        gzip: include_bytes!("gzip/assets/app-T6EKNSGN.js.gz"),
     },
     Asset {
         path: "/assets/chunk-E2L5O6Z2.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-E6ZJVPIS.js",
+        path: "/assets/graph-OUDBOCNF.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"df38a242213e1553\"",
-        bytes: include_bytes!("assets/graph-E6ZJVPIS.js"),
-        gzip: include_bytes!("gzip/assets/graph-E6ZJVPIS.js.gz"),
+        etag: "\"e8373d02e7b8acc5\"",
+        bytes: include_bytes!("assets/graph-OUDBOCNF.js"),
+        gzip: include_bytes!("gzip/assets/graph-OUDBOCNF.js.gz"),
     },
     Asset {
-        path: "/assets/style-VE3HF4P2.css",
+        path: "/assets/style-KKVDOAP3.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"352d0dba71b1ae8d\"",
-        bytes: include_bytes!("assets/style-VE3HF4P2.css"),
-        gzip: include_bytes!("gzip/assets/style-VE3HF4P2.css.gz"),
+        etag: "\"c651fb93af216938\"",
+        bytes: include_bytes!("assets/style-KKVDOAP3.css"),
+        gzip: include_bytes!("gzip/assets/style-KKVDOAP3.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"038d13f1ce961fe5\"",
+        etag: "\"cb4dee10fd58ea94\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -1,8 +1,10 @@
-//! What changed lately in notes and memory, in one order.
+//! What changed lately in notes and memory, in one order; also to one entity.
+
+use std::collections::BTreeSet;
 
 use crate::Knowledge;
 use crate::index::IndexError;
-use crate::memory::{Memory, MemoryError};
+use crate::memory::{EntityId, Memory, MemoryError, merges};
 use crate::ports::{ChangeNumber, LoggedChange, LoggedWrite, MemoryItem, WriteFilter, WriteNumber};
 
 /// Changes that are looked at when no cursor says where to begin.
@@ -31,6 +33,9 @@ pub struct RecentFilter {
     pub kinds: Vec<ChangeKind>,
     /// Only changes by clients whose name has this in it, in any case.
     pub by: Option<String>,
+    /// Only changes of this entity, of its observations and relations, and of the entities that were merged into it. The whole
+    /// log is searched.
+    pub entity: Option<EntityId>,
     /// At most so many.
     pub limit: usize,
 }
@@ -147,24 +152,62 @@ impl Knowledge {
                 .map_or(ChangeNumber(0), |it| if it.change.0 > head.change.0 { ChangeNumber(0) } else { it.change }),
         };
         let scanned = if filter.cursor.is_some() { usize::MAX } else { SCANNED };
-        let notes =
-            WriteFilter { after: after.write, since_ns: filter.since_ns, limit: scanned, ..WriteFilter::default() };
+        let limit = if filter.entity.is_some() { 0 } else { scanned };
+        let notes = WriteFilter { after: after.write, since_ns: filter.since_ns, limit, ..WriteFilter::default() };
         let mut notes = self.vault.writes(&notes).map_err(IndexError::from)?;
         notes.reverse();
-        let learned = match memory {
-            Some(memory) => memory_changes(memory, after.change, filter.since_ns, scanned)?,
-            None => Vec::new(),
+        let learned = match (memory, filter.entity) {
+            (Some(memory), Some(entity)) => {
+                let mut about = AboutEntity { memory, entities: BTreeSet::from([entity]) };
+                let narrowed = |change: LoggedChange| about.narrowed(change);
+                memory_changes(memory, after.change, filter.since_ns, usize::MAX, narrowed)?
+            }
+            (Some(memory), None) => memory_changes(memory, after.change, filter.since_ns, scanned, |it| Ok(Some(it)))?,
+            (None, _) => Vec::new(),
         };
         Ok(selected(merged(notes, learned), filter, after, head))
     }
 }
 
-/// The log entries of memory after a number, oldest first.
+/// The parts of the log that are about an entity.
+struct AboutEntity<'m> {
+    memory: &'m Memory,
+    /// The entity, and those that were merged into it, as far as the log was read.
+    entities: BTreeSet<EntityId>,
+}
+
+impl AboutEntity<'_> {
+    /// A log entry with only the steps about the entity; `None` if there are none. Call it newest first.
+    fn narrowed(&mut self, mut change: LoggedChange) -> Result<Option<LoggedChange>, MemoryError> {
+        for (from, into) in merges(&change) {
+            // After an undone merge the other entity is there again, with its own history.
+            if self.entities.contains(&into) && self.memory.store().entities(&[from])?.pop().flatten().is_none() {
+                self.entities.insert(from);
+            }
+        }
+        let is_about = |item: &MemoryItem| match item {
+            MemoryItem::Entity(entity) => self.entities.contains(&entity.id),
+            MemoryItem::Observation(seen) => self.entities.contains(&seen.entity),
+            MemoryItem::Relation(relation) => {
+                self.entities.contains(&relation.from) || self.entities.contains(&relation.to)
+            }
+        };
+        change.steps.retain(|(before, after)| before.iter().chain(after).any(is_about));
+        // What happened to the entity itself tells more than what moved along with it.
+        change
+            .steps
+            .sort_by_key(|(before, after)| !matches!(after.as_ref().or(before.as_ref()), Some(MemoryItem::Entity(_))));
+        Ok(Some(change).filter(|change| !change.steps.is_empty()))
+    }
+}
+
+/// The log entries of memory after a number that are `wanted`, oldest first.
 fn memory_changes(
     memory: &Memory,
     after: ChangeNumber,
     since_ns: i64,
     limit: usize,
+    mut wanted: impl FnMut(LoggedChange) -> Result<Option<LoggedChange>, MemoryError>,
 ) -> Result<Vec<LoggedChange>, MemoryError> {
     let mut found: Vec<LoggedChange> = Vec::new();
     let mut before = ChangeNumber(i64::MAX);
@@ -173,7 +216,9 @@ fn memory_changes(
         let Some(oldest) = batch.last() else { break };
         before = oldest.number;
         let is_last = oldest.number.0 <= after.0 || oldest.author.at_ns < since_ns || found.len() >= limit;
-        found.extend(batch.into_iter().filter(|change| change.number.0 > after.0));
+        for change in batch.into_iter().filter(|change| change.number.0 > after.0) {
+            found.extend(wanted(change)?);
+        }
         if is_last {
             break;
         }

@@ -68,6 +68,8 @@ export class Scene {
       maxCameraRatio: 2.5,
       stagePadding: 40,
       zoomingRatio: 1.5,
+      // On a small screen the same nodes stand closer together.
+      zoomToSizeRatioFunction: (ratio) => Math.sqrt(ratio) / Math.min(1, Math.max(0.5, Math.min(container.clientWidth, container.clientHeight) / 700)),
       doubleClickZoomingRatio: 1,
       zIndex: false,
       allowInvalidContainer: true,
@@ -406,7 +408,7 @@ export class Scene {
         if (community.members.every((node) => this.hidden[node])) continue;
         named.add(community.label);
         const { x, y } = this.sigma.graphToViewport(community);
-        const px = Math.round(Math.min(18, 12 + Math.sqrt(community.members.length / model.size) * 14));
+        const px = Math.round(Math.min(width < 600 ? 14 : 18, 12 + Math.sqrt(community.members.length / model.size) * 14));
         this.label(taken, community.label, x, y, `600 ${px}px ${FONT}`, px, look.text, "center");
       }
     }

@@ -7,6 +7,7 @@ import type { Entity, Merge, Relation } from "../types";
 import { ago, count, plural, when } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+import { EntityHistory } from "./entity_history";
 
 interface Named {
   entity_id: number;
@@ -167,6 +168,7 @@ function EntityPage({ id }: { id: number }) {
           <p class="muted">No observations.</p>
         )}
       </section>
+      {has("recent_changes") && <EntityHistory id={data.entity_id} />}
     </div>
   );
 }

@@ -13,7 +13,12 @@ interface Version {
   by: string;
   action: string;
   chars: number;
+  /** False when its text is not kept. */
+  kept?: boolean;
 }
+
+/** A revert makes the same text a version again, at another time. */
+const keyOf = (entry: Version) => `${entry.version} ${entry.at}`;
 
 export function History({ path, version }: { path: string; version?: string }) {
   const [open, setOpen] = useState(false);
@@ -35,17 +40,17 @@ export function History({ path, version }: { path: string; version?: string }) {
       ) : (
         <ol class="timeline">
           {data.versions.map((entry, at) => (
-            <li key={entry.version}>
-              {at === 0 ? (
+            <li key={keyOf(entry)}>
+              {at === 0 || entry.kept === false ? (
                 <p>
-                  <Line entry={entry} /> <span class="kind">current</span>
+                  <Line entry={entry} /> <span class="kind">{at === 0 ? "current" : "text not kept"}</span>
                 </p>
               ) : (
-                <button class="version" aria-expanded={chosen === entry.version} onClick={() => setChosen(chosen === entry.version ? null : entry.version)}>
+                <button class="version" aria-expanded={chosen === keyOf(entry)} onClick={() => setChosen(chosen === keyOf(entry) ? null : keyOf(entry))}>
                   <Line entry={entry} />
                 </button>
               )}
-              {at > 0 && chosen === entry.version && <Difference path={path} entry={entry} current={version} done={() => setChosen(null)} />}
+              {at > 0 && chosen === keyOf(entry) && <Difference path={path} entry={entry} current={version} done={() => setChosen(null)} />}
             </li>
           ))}
           {data.versions.length === 1 && <li class="muted small">No earlier version is kept.</li>}
@@ -59,7 +64,7 @@ function Line({ entry }: { entry: Version }) {
   const at = Date.parse(entry.at);
   return (
     <>
-      <time title={when(at)}>{ago(at)}</time> {entry.action} <span class="muted">by {entry.by || "another program"} · {count(entry.chars)} characters</span>
+      <time title={when(at)}>{ago(at)}</time> {entry.action} <span class="muted">by {entry.by === "outside" ? "another program" : entry.by || "an unnamed client"} · {count(entry.chars)} characters</span>
     </>
   );
 }

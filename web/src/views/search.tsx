@@ -108,7 +108,7 @@ export function Search() {
     // Tags and types of the results.
     if (results && !graph.value) loadGraph();
   }, [results]);
-  const facets = useMemo(() => facetsOf(graph.value), [graph.value]);
+  const facets = useMemo(() => facetsOf(graph.value, results?.pages ?? []), [graph.value, results]);
   const shown = (results?.pages ?? []).filter((page) =>
     facets.every(([name, values]) => !chosen[name] || values(page).includes(chosen[name]!)),
   );
@@ -323,14 +323,24 @@ function marked(text: string, query: string) {
 
 type FacetOf = [string, (page: FoundPage) => string[]];
 
-/** What results can be narrowed by. Tags and types come with the graph. */
-function facetsOf(data: GraphData | null): FacetOf[] {
+/** The folders that all results lie in, with a slash at the end. */
+function sharedFolder(pages: FoundPage[]): string {
+  const [first = [], ...others] = pages.map((page) => folderOf(page.filepath).split("/"));
+  const differs = first.findIndex((part, at) => others.some((other) => other[at] !== part));
+  const shared = differs < 0 ? first : first.slice(0, differs);
+  return shared.map((part) => `${part}/`).join("");
+}
+
+/** What results can be narrowed by: folders from where they differ on. Tags and types come with the graph. */
+function facetsOf(data: GraphData | null, pages: FoundPage[]): FacetOf[] {
+  const shared = sharedFolder(pages);
+  const below = (page: FoundPage) => folderOf(page.filepath).slice(shared.length).split("/")[0]!;
   const places = new Map(data?.notes.id.map((id, at) => [id.toLowerCase(), at]));
   const at = (page: FoundPage) => places.get(page.filepath.toLowerCase());
   const tags = (page: FoundPage) => (at(page) === undefined ? [] : data!.notes.tags[at(page)!]!.map((tag) => `#${data!.tags[tag]}`));
   const type = (page: FoundPage) => (at(page) === undefined ? [] : [data!.types[data!.notes.type[at(page)!]!]!]);
   return [
-    ["Folder", (page) => [folderOf(page.filepath).split("/").slice(0, 2).join("/") || "(top)"]],
+    ["Folder", (page) => [below(page) || (shared ? `${shared.split("/").at(-2)} (top)` : "(top)")]],
     ["Tag", tags],
     ["Type", type],
     ["Freshness", (page) => [page.staleness]],

@@ -1,33 +1,44 @@
-//! `quipu history`: the versions of a note.
+//! `quipu history`: the versions of a note, or the changes of an entity.
 
 use clap::Args;
-use quipu_tools::Toolset;
+use quipu_core::memory::EntityId;
+use quipu_tools::{Registry, Toolset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask_tool::ask;
-use super::open_vault::VaultLocation;
+use super::merge::find_entity;
+use super::open_vault::{IndexedVault, VaultLocation};
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 
-/// List the versions of a note: who made each, when and how.
+/// List the versions of a note, or the changes of an entity: who made each, when and how.
 ///
 /// A moved note keeps its history, and a deleted note has one. "outside" is another program; Quipu has no copy of texts
 /// that other programs replace. Versions are deleted after `trash_days` days (a setting, default 90).
+///
+/// The changes of an entity include those of its observations and relations, and of entities that were merged into it. A
+/// deleted entity is named by its id.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
   quipu history station/power.md                   list its versions, newest first
   quipu diff station/power.md                      show the last change
   quipu revert station/power.md 0123456789abcdef   go back to a version
+  quipu history \"Auth service\"               list the changes of an entity, newest first
+  quipu history 12                            the same, by its id
+  quipu undo 118                              undo one of them
 
 JSON is the answer of the tool node_history:
-  {id, versions[{version, at, by, action, chars, change, kept}]}")]
+  {id, versions[{version, at, by, action, chars, change, kept}]}
+For an entity, it is the answer of recent_changes:
+  {changes[{at, kind, id, title, action, by, summary, change}], cursor}")]
 pub(crate) struct History {
-    /// Path of the note from the vault's root, in any case.
-    note: String,
-    /// Show at most this many versions.
+    /// Path of a note from the vault's root, in any case, or id or name of an entity.
+    #[arg(value_name = "NOTE or ENTITY")]
+    of: String,
+    /// Show at most this many versions or changes.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
     /// Print JSON.
@@ -39,7 +50,10 @@ impl History {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
         let registry = ready.open.registry(Some(&[Toolset::Work]));
-        let arguments = json!({ "id": self.note, "limit": self.limit });
+        if let Some(entity) = self.entity(&ready)? {
+            return self.list_changes(entity, &registry, output);
+        }
+        let arguments = json!({ "id": self.of, "limit": self.limit });
         let answer = ask(&registry, ("node_history", "list the versions"), arguments, output)?;
         if self.json {
             output.json(&answer)?;
@@ -53,11 +67,41 @@ impl History {
         }
         Ok(Outcome::Fine)
     }
+
+    /// The entity that is meant, if it is not a note: a number is the id of an entity, also of a deleted one.
+    fn entity(&self, ready: &IndexedVault) -> Result<Option<EntityId>, Failure> {
+        if let Ok(number) = self.of.parse() {
+            return Ok(Some(EntityId(number)));
+        }
+        match &ready.open.memory {
+            Ok(open) if !self.of.to_lowercase().ends_with(".md") => find_entity(&open.memory, &self.of),
+            _ => Ok(None),
+        }
+    }
+
+    fn list_changes(&self, entity: EntityId, registry: &Registry, output: &mut Output) -> Result<Outcome, Failure> {
+        let arguments = json!({ "entity_id": entity.0, "limit": self.limit });
+        let answer = ask(registry, ("recent_changes", "list the changes"), arguments, output)?;
+        if self.json {
+            output.json(&answer)?;
+            return Ok(Outcome::Fine);
+        }
+        for change in answer["changes"].as_array().into_iter().flatten() {
+            let text = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
+            let line = Line::new().bold(text("change")).plain(format!("  {}  {}", text("at"), text("action")));
+            output.line(&line.plain(format!("  {}  {}", client(change), text("summary"))))?;
+        }
+        Ok(Outcome::Fine)
+    }
+}
+
+fn client(entry: &Value) -> &str {
+    entry["by"].as_str().filter(|by| !by.is_empty()).unwrap_or("unnamed client")
 }
 
 fn line(version: &Value) -> Line {
     let text = |name: &str| version[name].as_str().unwrap_or_default().to_owned();
-    let by = if text("by").is_empty() { "unnamed client".to_owned() } else { text("by") };
+    let by = client(version);
     let mut line = Line::new().bold(text("version")).plain(format!("  {}  {:<7}", text("at"), text("action")));
     line = line.plain(format!("  {by}  {} characters", version["chars"]));
     if let Some(change) = version["change"].as_str() {

@@ -96,22 +96,25 @@ impl Merge {
     }
 }
 
-/// The entity with an id, or with a name in any case.
 fn find(memory: &Memory, given: &str) -> Result<EntityId, Failure> {
+    find_entity(memory, given)?.ok_or_else(|| {
+        let hint = "`quipu call search_entities '{\"query\": \"…\"}'` finds its id";
+        Failure::failed(format!("unknown entity {given:?}")).hint(hint)
+    })
+}
+
+/// The entity with an id, or with a name in any case.
+pub(super) fn find_entity(memory: &Memory, given: &str) -> Result<Option<EntityId>, Failure> {
     if let Ok(number) = given.parse()
         && memory.store().entities(&[EntityId(number)])?.pop().flatten().is_some()
     {
-        return Ok(EntityId(number));
+        return Ok(Some(EntityId(number)));
     }
     let key = name_key(given);
     let called = memory.store().entities_called(std::slice::from_ref(&key))?.pop().unwrap_or_default();
     let entities = memory.store().entities(&called)?;
     let found = entities.into_iter().flatten().find(|entity| name_key(&entity.name) == key);
-    let missing = || {
-        let hint = "`quipu call search_entities '{\"query\": \"…\"}'` finds its id";
-        Failure::failed(format!("unknown entity {given:?}")).hint(hint)
-    };
-    found.map(|entity| entity.id).ok_or_else(missing)
+    Ok(found.map(|entity| entity.id))
 }
 
 fn named(entity: &Entity) -> Value {

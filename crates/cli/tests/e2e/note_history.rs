@@ -99,6 +99,24 @@ fn the_command_line_lists_compares_and_reverts() {
 }
 
 #[test]
+fn the_command_line_lists_what_happened_to_an_entity() {
+    let mut client = Client::open("//- a.md\none\n");
+    let entity = json!({ "name": "Ada Lovelace", "entity_type": "Author", "observations": ["sails"] });
+    client.answer("create_entity", entity);
+    client.answer("update_observation", json!({ "observation_id": 1, "text_content": "rows" }));
+    let by_name = client.run_command(&["history", "ada lovelace"]);
+    assert_eq!(by_name, client.run_command(&["history", "1"]));
+    let lines: Vec<&str> = by_name.lines().collect();
+    assert_eq!(lines.len(), 2, "{by_name}");
+    assert!(lines[0].starts_with("2  ") && lines[0].ends_with("  raw  ~ observation 1 of entity 1: rows"), "{by_name}");
+    client.run_command(&["undo", "2"]);
+    let json: Value = serde_json::from_str(&client.run_command(&["history", "1", "--json", "--limit", "2"])).unwrap();
+    assert_eq!(json["changes"][1]["summary"], "~ observation 1 of entity 1: rows; undone by 3", "{json}");
+    let wrong = client.command(&["history", "7"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("there is no entity 7"), "{wrong:?}");
+}
+
+#[test]
 fn a_damaged_history_blocks_nothing_and_is_reported() {
     let mut client = Client::open("//- a.md\none\n");
     append(&mut client, "a.md", "two");

@@ -16,8 +16,8 @@ pub use duplicates::{DuplicateKind, LikelyDuplicate};
 pub use entities::{EntitySuggestions, Mention, SuggestedEntity, SuggestedRelation};
 pub use mentions::UnlinkedMention;
 pub use sentences::{plain_text, sentences};
-pub use summary::Summary;
-pub use tags::{SuggestedTag, TagSuggestions};
+pub use summary::{ComparedSentences, Summary, SummaryWeights};
+pub use tags::{SuggestedTag, TagSigns, TagSuggestions, TagWeights};
 
 /// How a suggestion was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,15 +11,22 @@ use crate::search::words::{folded, words};
 /// Sentences that are compared. Those of long texts are taken from all over.
 const MAX_SENTENCES: usize = 200;
 
-/// How much nearness to a sentence that was chosen already counts against one. `cargo bench --bench suggest` measures this and the
-/// weights below.
-const DIVERSITY: f32 = 0.7;
+/// How much each property of a sentence counts, against 1 for nearness to the whole text. `cargo bench --bench suggest -- --tune` chooses them on
+/// one half of the described pages of real vaults, and without `--tune` measures them on the other half.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SummaryWeights {
+    /// Nearness to a sentence that was chosen already, which counts against it.
+    pub diversity: f32,
+    /// What the first sentence gains, the second half of it, the third a third: people begin with what a text is about.
+    pub lead: f32,
+    /// Nearness to the title.
+    pub title: f32,
+}
 
-/// What the first sentence gains, the second half of it, the third a third: people begin with what a text is about.
-const LEAD: f32 = 0.5;
-
-/// How much nearness to the title counts, against 1 for nearness to the whole text.
-const TITLE: f32 = 0.3;
+impl SummaryWeights {
+    /// Those in use.
+    pub const CHOSEN: Self = Self { diversity: 0.7, lead: 0.5, title: 0.3 };
+}
 
 /// A summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +37,14 @@ pub struct Summary {
     pub method: Method,
     /// Why a language model was not used, or did not read everything.
     pub warnings: Vec<String>,
+}
+
+/// The sentences of a text with their vectors.
+pub struct ComparedSentences<'t> {
+    all: Vec<&'t str>,
+    vectors: Vec<Vec<f32>>,
+    title: Vec<f32>,
+    by_meaning: bool,
 }
 
 impl Knowledge {
@@ -48,6 +63,13 @@ impl Knowledge {
 
     /// An extractive summary of a plain text.
     fn extract(&self, title: &str, plain: &str, max_chars: usize) -> Summary {
+        let sentences = self.compared_sentences(title, plain);
+        let method = Method::without_model(sentences.by_meaning);
+        Summary { text: sentences.chosen(&SummaryWeights::CHOSEN, max_chars), method, warnings: Vec::new() }
+    }
+
+    /// The sentences of a plain text, ready to be compared.
+    pub fn compared_sentences<'t>(&self, title: &str, plain: &'t str) -> ComparedSentences<'t> {
         let mut all = sentences(plain);
         if all.len() > MAX_SENTENCES {
             let step = all.len() as f32 / MAX_SENTENCES as f32;
@@ -56,11 +78,11 @@ impl Knowledge {
         let mut seen = FxHashSet::default();
         all.retain(|sentence| seen.insert(*sentence));
         let with_title: Vec<&str> = all.iter().copied().chain([title]).collect();
-        let by_meaning = self.sentence_vectors(&with_title);
-        let method = Method::without_model(by_meaning.is_some());
-        let mut vectors = by_meaning.unwrap_or_else(|| word_vectors(&with_title));
+        let vectors = self.sentence_vectors(&with_title);
+        let by_meaning = vectors.is_some();
+        let mut vectors = vectors.unwrap_or_else(|| word_vectors(&with_title));
         let title = vectors.pop().unwrap_or_default();
-        Summary { text: chosen(&all, &vectors, &title, max_chars), method, warnings: Vec::new() }
+        ComparedSentences { all, vectors, title, by_meaning }
     }
 
     /// Coarse vectors, which cost microseconds. A model without them would take seconds for a long note.
@@ -109,40 +131,42 @@ fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// The best sentences by maximal marginal relevance, in order.
-fn chosen(sentences: &[&str], vectors: &[Vec<f32>], title: &[f32], max_chars: usize) -> String {
-    let Some(first) = vectors.first() else { return String::new() };
-    let mut whole = vec![0.0; first.len()];
-    for vector in vectors {
-        whole.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x);
-    }
-    let whole = normalized(whole);
-    let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-    let relevance = |number: usize| {
-        let vector = &vectors[number];
-        cosine(vector, &whole) + TITLE * cosine(vector, title) + LEAD / (number as f32 + 1.0)
-    };
-    let length = |number: usize| sentences[number].chars().count();
-    let mut left: Vec<(usize, f32, f32)> =
-        (0..sentences.len()).map(|number| (number, relevance(number), 0.0)).collect();
-    let (mut taken, mut room) = (Vec::new(), max_chars);
-    loop {
-        // One character for the space between two sentences.
-        left.retain(|(number, ..)| length(*number) + usize::from(!taken.is_empty()) <= room);
-        let worth = |candidate: &&(usize, f32, f32)| candidate.1 - DIVERSITY * candidate.2;
-        let Some(&(best, ..)) = left.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)).then(b.0.cmp(&a.0))) else {
-            break;
-        };
-        room -= length(best) + usize::from(!taken.is_empty());
-        taken.push(best);
-        left.retain(|(number, ..)| *number != best);
-        for (number, _, nearest) in &mut left {
-            *nearest = nearest.max(cosine(&vectors[*number], &vectors[best]));
+impl ComparedSentences<'_> {
+    /// The best sentences by maximal marginal relevance, in order.
+    pub fn chosen(&self, weights: &SummaryWeights, max_chars: usize) -> String {
+        let Self { all, vectors, title, .. } = self;
+        let Some(first) = vectors.first() else { return String::new() };
+        let mut whole = vec![0.0; first.len()];
+        for vector in vectors {
+            whole.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x);
         }
+        let whole = normalized(whole);
+        let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        let relevance = |number: usize| {
+            let vector = &vectors[number];
+            let lead = weights.lead / (number as f32 + 1.0);
+            cosine(vector, &whole) + weights.title * cosine(vector, title) + lead
+        };
+        let length = |number: usize| all[number].chars().count();
+        let mut left: Vec<(usize, f32, f32)> = (0..all.len()).map(|number| (number, relevance(number), 0.0)).collect();
+        let (mut taken, mut room) = (Vec::new(), max_chars);
+        loop {
+            // One character for the space between two sentences.
+            left.retain(|(number, ..)| length(*number) + usize::from(!taken.is_empty()) <= room);
+            let worth = |candidate: &&(usize, f32, f32)| candidate.1 - weights.diversity * candidate.2;
+            let best = left.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)).then(b.0.cmp(&a.0)));
+            let Some(&(best, ..)) = best else { break };
+            room -= length(best) + usize::from(!taken.is_empty());
+            taken.push(best);
+            left.retain(|(number, ..)| *number != best);
+            for (number, _, nearest) in &mut left {
+                *nearest = nearest.max(cosine(&vectors[*number], &vectors[best]));
+            }
+        }
+        taken.sort_unstable();
+        let text: Vec<&str> = taken.into_iter().map(|number| all[number]).collect();
+        text.join(" ")
     }
-    taken.sort_unstable();
-    let text: Vec<&str> = taken.into_iter().map(|number| sentences[number]).collect();
-    text.join(" ")
 }
 
 #[cfg(test)]
@@ -157,12 +181,16 @@ mod tests {
             "The anemometer measures wind and freezes in winter.",
             "Lunch was good on the third of May.",
         ];
-        let text = chosen(&all, &word_vectors(&all), &[], 100);
+        let chosen = |all: &[&str], max_chars: usize| {
+            let (vectors, all) = (word_vectors(all), all.to_vec());
+            let sentences = ComparedSentences { all, vectors, title: Vec::new(), by_meaning: false };
+            sentences.chosen(&SummaryWeights::CHOSEN, max_chars)
+        };
         assert_eq!(
-            text,
+            chosen(&all, 100),
             "Rain gauges measure rain with a tipping bucket. The anemometer measures wind and freezes in winter."
         );
-        assert_eq!(chosen(&all, &word_vectors(&all), &[], 36), all[3], "only what fits");
-        assert_eq!(chosen(&[], &[], &[], 100), "");
+        assert_eq!(chosen(&all, 36), all[3], "only what fits");
+        assert_eq!(chosen(&[], 100), "");
     }
 }

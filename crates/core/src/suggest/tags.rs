@@ -15,7 +15,7 @@ use crate::ports::StoreError;
 use crate::search::words::{folded, words};
 use crate::search::{By, NoteSearch};
 
-/// Similar notes whose tags count. `cargo bench --bench suggest` measures this and the weights below.
+/// Similar notes whose tags count.
 const NEIGHBOURS: usize = 20;
 
 /// Characters of a note that are compared with others.
@@ -24,25 +24,33 @@ const QUERY_CHARS: usize = 1_500;
 /// Words of the comparison where there is no embedder: a longer query is slow and hardly better.
 const QUERY_WORDS: usize = 24;
 
-/// How fast the weight of a note falls with its similarity.
-const STEEPNESS: i32 = 4;
-
-/// The weight of a linked note, against 1 for the most similar note.
-const LINKED: f32 = 0.3;
-
-/// What a tag gains whose name is in the title, or only in the text.
-const IN_TITLE: f32 = 0.5;
-const IN_TEXT: f32 = 0.2;
-
-/// What a tag gains that all notes of the same folder have.
-const IN_FOLDER: f32 = 0.5;
-
-/// Tags with a smaller share of the best score are left out: most notes have one or two tags, and a doubtful one costs trust.
-const LEAST_SHARE: f32 = 0.7;
-
 /// Bytes of a text in which names of tags are looked for, and the fewest bytes of such a name.
 const MAX_NAMED_BYTES: usize = 20_000;
 const LEAST_NAME_BYTES: usize = 3;
+
+/// How much each sign for a tag counts. `cargo bench --bench suggest -- --tune` chooses them on one half of the notes of real vaults,
+/// and without `--tune` measures them on the other half.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TagWeights {
+    /// How fast the weight of a note falls with its similarity.
+    pub steepness: i32,
+    /// The weight of a linked note, against 1 for the most similar note.
+    pub linked: f32,
+    /// What a tag gains whose name is in the title.
+    pub in_title: f32,
+    /// What a tag gains whose name is only in the text.
+    pub in_text: f32,
+    /// What a tag gains that all notes of the same folder have.
+    pub in_folder: f32,
+    /// Tags with a smaller share of the best score are left out: most notes have one or two tags, and a doubtful one costs trust.
+    pub least_share: f32,
+}
+
+impl TagWeights {
+    /// Those in use.
+    pub const CHOSEN: Self =
+        Self { steepness: 4, linked: 0.3, in_title: 0.5, in_text: 0.2, in_folder: 0.5, least_share: 0.7 };
+}
 
 /// Tags for a note.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +88,7 @@ struct Votes {
     example: Option<NoteKey>,
     in_folder: usize,
     in_text: f32,
+    is_in_text: bool,
 }
 
 impl Votes {
@@ -88,31 +97,41 @@ impl Votes {
     }
 }
 
+/// What speaks for the tags of a note, before it is weighed.
+pub struct TagSigns<'s> {
+    snapshot: &'s Snapshot,
+    key: NoteKey,
+    /// Similar notes, each with its similarity as a share of the best, most similar first.
+    similar: Vec<(NoteKey, f32)>,
+    linked: Vec<NoteKey>,
+    /// Tagged notes in the same folder.
+    siblings: Vec<&'s Note>,
+    /// Tags whose name is in the title (`true`) or only in the text.
+    named: Vec<(&'s Tag, bool)>,
+    by_meaning: bool,
+}
+
 impl Knowledge {
-    /// Suggests tags for a note; `body` is its text. Tags that it has are left out, except `forgotten` ones, which count as
-    /// if the note did not have them: for measuring.
+    /// Suggests tags for a note that it does not have; `body` is its text.
     pub fn suggest_tags(
         &self,
         snapshot: &Snapshot,
         key: NoteKey,
         body: &str,
         limit: usize,
-        forgotten: &[Tag],
     ) -> Result<TagSuggestions, StoreError> {
         let note = snapshot.note(key);
         let plain = plain_text(body);
-        let (neighbours, by_meaning) = self.neighbours(snapshot, key, &plain)?;
-        let mut tags = ranked(snapshot, key, &plain, &neighbours);
-        let has = |tag: &SuggestedTag| note.has_tag(&fold(&tag.tag));
-        let is_forgotten = |tag: &SuggestedTag| forgotten.iter().any(|known| known.folded == fold(&tag.tag));
-        tags.retain(|tag| !has(tag) || is_forgotten(tag));
-        let least = tags.first().map_or(0.0, |best| best.score * LEAST_SHARE);
-        let mut suggestions = TagSuggestions { tags, method: Method::without_model(by_meaning), warnings: Vec::new() };
+        let signs = self.tag_signs(snapshot, key, &plain)?;
+        let (method, weights) = (Method::without_model(signs.by_meaning), TagWeights::CHOSEN);
+        let mut tags = signs.ranked(&weights);
+        tags.retain(|tag| !note.has_tag(&fold(&tag.tag)));
+        let mut suggestions = TagSuggestions { tags, method, warnings: Vec::new() };
         if self.text_model.is_some() && !plain.trim().is_empty() {
             self.choose_by_model(snapshot, note, body, limit, &mut suggestions);
         }
         if suggestions.method != Method::Model {
-            suggestions.tags.retain(|tag| tag.score >= least);
+            weights.leave_doubtful_out(&mut suggestions.tags);
         }
         suggestions.tags.truncate(limit);
         Ok(suggestions)
@@ -151,8 +170,18 @@ impl Knowledge {
         }
     }
 
-    /// Similar and linked notes with their weight, most similar first.
-    fn neighbours(
+    /// What speaks for the tags of a note; `plain` is its text as [`plain_text`] returns it.
+    pub fn tag_signs<'s>(&self, snapshot: &'s Snapshot, key: NoteKey, plain: &str) -> Result<TagSigns<'s>, StoreError> {
+        let (similar, by_meaning) = self.similar_notes(snapshot, key, plain)?;
+        let graph = snapshot.graph();
+        let linked = graph.out(key).iter().take(NEIGHBOURS).chain(graph.incoming(key).iter().take(NEIGHBOURS));
+        let linked = linked.copied().filter(|other| *other != key).collect();
+        let named = named_in(snapshot, snapshot.note(key), plain);
+        Ok(TagSigns { snapshot, key, similar, linked, siblings: siblings(snapshot, key).collect(), named, by_meaning })
+    }
+
+    /// Similar notes with their similarity as a share of the best, most similar first, and whether they were found by meaning.
+    fn similar_notes(
         &self,
         snapshot: &Snapshot,
         key: NoteKey,
@@ -171,22 +200,82 @@ impl Knowledge {
             let known = snapshot.find_exact(&found.snapshot.note(hit.key).path)?;
             Some((known, hit.score() as f32 / 1000.0))
         });
-        let similar: Vec<(NoteKey, f32)> = known.filter(|(other, _)| *other != key).take(NEIGHBOURS).collect();
+        let mut similar: Vec<(NoteKey, f32)> = known.filter(|(other, _)| *other != key).take(NEIGHBOURS).collect();
         let floor = if found.by_meaning { self.unrelated() } else { 0.0 };
         let best = similar.first().map_or(0.0, |(_, score)| score - floor).max(f32::MIN_POSITIVE);
-        let mut weights: FxHashMap<NoteKey, f32> = FxHashMap::default();
-        for (other, score) in &similar {
-            weights.insert(*other, ((score - floor).max(0.0) / best).powi(STEEPNESS));
+        similar.iter_mut().for_each(|(_, score)| *score = (*score - floor).max(0.0) / best);
+        Ok((similar, found.by_meaning))
+    }
+}
+
+impl TagWeights {
+    /// Leaves out the tags whose score is too small a share of the best. They are sorted.
+    pub fn leave_doubtful_out(&self, tags: &mut Vec<SuggestedTag>) {
+        let least = tags.first().map_or(0.0, |best| best.score * self.least_share);
+        tags.retain(|tag| tag.score >= least);
+    }
+}
+
+impl TagSigns<'_> {
+    /// The tags of similar and linked notes, of the folder, and those named in the text, best first; also those that the note
+    /// has.
+    pub fn ranked(&self, weights: &TagWeights) -> Vec<SuggestedTag> {
+        let neighbours = self.neighbours(weights);
+        let mut votes: BTreeMap<&str, Votes> = BTreeMap::new();
+        let tagged = neighbours.iter().filter(|(neighbour, _)| !self.snapshot.note(*neighbour).tags.is_empty());
+        let total: f32 = tagged.map(|(_, weight)| weight).sum::<f32>().max(f32::MIN_POSITIVE);
+        for (neighbour, weight) in neighbours {
+            for tag in &self.snapshot.note(neighbour).tags {
+                let vote = votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag));
+                vote.weight += weight / total;
+                vote.notes += 1;
+                vote.example.get_or_insert(neighbour);
+            }
         }
-        let graph = snapshot.graph();
-        let linked = graph.out(key).iter().take(NEIGHBOURS).chain(graph.incoming(key).iter().take(NEIGHBOURS));
-        for other in linked.filter(|other| **other != key) {
-            let weight = weights.entry(*other).or_default();
-            *weight = weight.max(LINKED);
+        for tag in self.siblings.iter().flat_map(|sibling| &sibling.tags) {
+            votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag)).in_folder += 1;
         }
-        let mut neighbours: Vec<(NoteKey, f32)> = weights.into_iter().collect();
-        neighbours.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| snapshot.place(a.0).cmp(&snapshot.place(b.0))));
-        Ok((neighbours, found.by_meaning))
+        for (tag, is_in_title) in &self.named {
+            let weight = if *is_in_title { weights.in_title } else { weights.in_text };
+            let vote = votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag));
+            (vote.in_text, vote.is_in_text) = (weight, true);
+        }
+        let siblings = self.siblings.len().max(1) as f32;
+        let in_folder = |vote: &Votes| weights.in_folder * vote.in_folder as f32 / siblings;
+        let highest = 1.0 + weights.in_folder + weights.in_title;
+        let mut tags: Vec<SuggestedTag> = votes
+            .into_values()
+            .map(|vote| SuggestedTag {
+                score: (vote.weight + in_folder(&vote) + vote.in_text) / highest,
+                tag: vote.name,
+                notes: vote.notes,
+                example: vote.example,
+                is_in_text: vote.is_in_text,
+                in_folder: vote.in_folder,
+            })
+            .collect();
+        tags.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.tag.cmp(&b.tag)));
+        tags
+    }
+
+    /// Similar and linked notes with their weight, heaviest first.
+    fn neighbours(&self, weights: &TagWeights) -> Vec<(NoteKey, f32)> {
+        let similar = self.similar.iter().map(|(other, share)| (*other, share.powi(weights.steepness)));
+        let mut weighed: FxHashMap<NoteKey, f32> = similar.collect();
+        for other in &self.linked {
+            let weight = weighed.entry(*other).or_default();
+            *weight = weight.max(weights.linked);
+        }
+        let mut neighbours: Vec<(NoteKey, f32)> = weighed.into_iter().collect();
+        let place = |key| self.snapshot.place(key);
+        neighbours.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| place(a.0).cmp(&place(b.0))));
+        neighbours
+    }
+
+    /// The most similar note that has tags.
+    pub fn most_similar(&self) -> Option<NoteKey> {
+        let similar = self.similar.iter().map(|(other, _)| *other);
+        similar.into_iter().find(|other| *other != self.key && !self.snapshot.note(*other).tags.is_empty())
     }
 }
 
@@ -194,43 +283,6 @@ impl SuggestedTag {
     fn unseen(tag: &str) -> Self {
         Self { tag: tag.to_owned(), score: 0.0, notes: 0, example: None, is_in_text: false, in_folder: 0 }
     }
-}
-
-/// The tags of neighbours, of the folder, and those named in the text, best first.
-fn ranked(snapshot: &Snapshot, key: NoteKey, plain: &str, neighbours: &[(NoteKey, f32)]) -> Vec<SuggestedTag> {
-    let mut votes: BTreeMap<&str, Votes> = BTreeMap::new();
-    let tagged = neighbours.iter().filter(|(neighbour, _)| !snapshot.note(*neighbour).tags.is_empty());
-    let total: f32 = tagged.map(|(_, weight)| weight).sum::<f32>().max(f32::MIN_POSITIVE);
-    for (neighbour, weight) in neighbours {
-        for tag in &snapshot.note(*neighbour).tags {
-            let vote = votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag));
-            vote.weight += weight / total;
-            vote.notes += 1;
-            vote.example.get_or_insert(*neighbour);
-        }
-    }
-    let note = snapshot.note(key);
-    let siblings: Vec<&Note> = siblings(snapshot, key).collect();
-    for tag in siblings.iter().flat_map(|sibling| &sibling.tags) {
-        votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag)).in_folder += 1;
-    }
-    for (tag, weight) in named_in(snapshot, note, plain) {
-        votes.entry(&tag.folded).or_insert_with(|| Votes::of(tag)).in_text = weight;
-    }
-    let in_folder = |vote: &Votes| IN_FOLDER * vote.in_folder as f32 / siblings.len().max(1) as f32;
-    let mut tags: Vec<SuggestedTag> = votes
-        .into_values()
-        .map(|vote| SuggestedTag {
-            score: (vote.weight + in_folder(&vote) + vote.in_text) / (1.0 + IN_FOLDER + IN_TITLE),
-            tag: vote.name,
-            notes: vote.notes,
-            example: vote.example,
-            is_in_text: vote.in_text > 0.0,
-            in_folder: vote.in_folder,
-        })
-        .collect();
-    tags.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.tag.cmp(&b.tag)));
-    tags
 }
 
 /// Other tagged notes in the folder of a note. None at the root of the vault, where notes have nothing in common.
@@ -263,8 +315,8 @@ fn frequent_words(title: &str, text: &str) -> String {
     [title.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The tags of the vault whose name, or the last part of a nested one, is in the title or the text of a note.
-fn named_in<'s>(snapshot: &'s Snapshot, note: &Note, plain: &str) -> Vec<(&'s Tag, f32)> {
+/// The tags of the vault whose name, or the last part of a nested one, is in the title (`true`) or the text of a note.
+fn named_in<'s>(snapshot: &'s Snapshot, note: &Note, plain: &str) -> Vec<(&'s Tag, bool)> {
     let title = spaced(&note.title);
     let text = spaced(&plain[..plain.floor_char_boundary(MAX_NAMED_BYTES)]);
     let mut seen = FxHashSet::default();
@@ -274,8 +326,8 @@ fn named_in<'s>(snapshot: &'s Snapshot, note: &Note, plain: &str) -> Vec<(&'s Ta
         let is_name = name.trim().chars().map(char::len_utf8).sum::<usize>() >= LEAST_NAME_BYTES;
         match () {
             () if !is_name => None,
-            () if title.contains(&name) => Some((tag, IN_TITLE)),
-            () if text.contains(&name) => Some((tag, IN_TEXT)),
+            () if title.contains(&name) => Some((tag, true)),
+            () if text.contains(&name) => Some((tag, false)),
             () => None,
         }
     });

@@ -1,7 +1,7 @@
 //! `recent_changes`: what changed lately, in notes and memory.
 
 use quipu_core::index::Snapshot;
-use quipu_core::memory::change_line;
+use quipu_core::memory::{EntityId, change_line};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     ChangeNumber, LoggedChange, LoggedFile, LoggedWrite, MemoryItem, NoteAction, OUTSIDE, WriteNumber,
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer_size::{LIST_ROOM, fitting};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
-use crate::tool_error::ToolError;
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::truncate;
 
 /// Ids of one change that are listed.
@@ -34,6 +34,8 @@ pub(crate) struct Params {
     kinds: Vec<Kind>,
     /// Only by clients whose name contains this; "outside" for other programs.
     by: Option<String>,
+    /// Only of this entity, also a deleted one.
+    entity_id: Option<i64>,
     /// Maximum changes.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 1000))]
@@ -119,13 +121,21 @@ impl Tool for RecentChanges {
             cursor: params.cursor.as_deref().map(parse_cursor).transpose()?,
             kinds: params.kinds.iter().copied().map(ChangeKind::from).collect(),
             by: params.by,
+            entity: params.entity_id.map(EntityId),
             limit: params.limit,
         };
         // Without memory the notes can still be listed.
-        let found = call.knowledge.recent_changes(call.memory().ok(), &filter).map_err(|error| match error {
+        let memory = if filter.entity.is_some() { Some(call.memory()?) } else { call.memory().ok() };
+        let found = call.knowledge.recent_changes(memory, &filter).map_err(|error| match error {
             quipu_core::RecentError::Notes(error) => ToolError::from(error),
             quipu_core::RecentError::Memory(error) => error.into(),
         })?;
+        if let (true, Some(entity), Some(memory)) = (found.changes.is_empty(), filter.entity, memory)
+            && memory.store().entities(&[entity])?.pop().flatten().is_none()
+        {
+            let message = format!("there is no entity {entity}, and no change of it is in the log");
+            return Err(ToolError::new(ToolErrorKind::NotFound, message));
+        }
         if found.is_cut {
             let rest = if filter.cursor.is_some() {
                 "newer ones follow: call again with the cursor"
@@ -222,10 +232,11 @@ fn shown_memory(change: &LoggedChange) -> Change {
         None => (Kind::Entity, String::new(), String::new()),
     };
     let more = change.steps.len().saturating_sub(1);
-    let mut summary = first.map(change_line).unwrap_or_default();
-    if more > 0 {
-        summary = format!("{}; {more} more", truncate(&summary, SUMMARY - 20));
+    let mut end = if more > 0 { format!("; {more} more") } else { String::new() };
+    if let Some(by) = change.undone_by {
+        end.push_str(&format!("; undone by {}", by.0));
     }
+    let summary = truncate(&first.map(change_line).unwrap_or_default(), SUMMARY - end.len()) + &end;
     Change {
         at: iso_utc(change.author.at_ns),
         kind,
@@ -233,7 +244,7 @@ fn shown_memory(change: &LoggedChange) -> Change {
         title,
         action: change.author.tool.clone(),
         by: change.author.client.clone(),
-        summary: truncate(&summary, SUMMARY),
+        summary,
         change: change.number.0.to_string(),
         ids: None,
     }
@@ -294,6 +305,49 @@ mod tests {
         assert_eq!(call("recent_changes", json!({"by": "somebody"}))["changes"], json!([]));
         let (code, message) = harness.fails("recent_changes", json!({"since": "soon"}));
         assert_eq!((code.as_str(), message.contains("ISO time")), ("INVALID_PARAMS", true), "{message}");
+    }
+
+    /// What happened to an entity, by whom, and back again.
+    #[test]
+    fn the_changes_of_one_entity_are_listed_and_undone() {
+        let harness = Harness::new("//- a.md\nx\n");
+        let by = |name: &str, tool: &str, arguments: Value| {
+            harness.clock.advance(1_000_000_000);
+            harness.called_by(&Session::named(name), tool, arguments);
+        };
+        by("one", "create_entity", json!({"name": "Ada", "entity_type": "Author", "observations": ["sails"]}));
+        by("two", "create_entity", json!({"name": "Boat", "entity_type": "Project"}));
+        by("two", "create_relation", json!({"from_entity_id": 1, "to_entity_id": 2, "relation_type": "owns"}));
+        by("two", "update_observation", json!({"observation_id": 1, "text_content": "rows"}));
+        by("one", "edit_node", json!({"id": "a.md", "edits": [{"op": "append", "text": "y"}]}));
+        by("one", "create_entity", json!({"name": "Ada L", "entity_type": "Author", "force": true}));
+        by("two", "create_observation", json!({"entity_id": 3, "text_content": "swims"}));
+        let of = |entity: i64| harness.call("recent_changes", json!({"entity_id": entity}));
+        let expected = [
+            "two observation 1: ~ observation 1 of entity 1: rows",
+            "two relation 1: + relation 1: 1 owns 2",
+            "one entity 1: + entity 1 Author: Ada; 1 more",
+        ];
+        assert_eq!(summaries(&of(1)), expected);
+        let undone = harness.call("undo_change", json!({"change": of(1)["changes"][0]["change"]}));
+        assert_eq!(undone["undone"], true);
+        let listed = summaries(&of(1));
+        assert_eq!(listed[0], "harness observation 1: ~ observation 1 of entity 1: sails");
+        assert_eq!(listed[1], "two observation 1: ~ observation 1 of entity 1: rows; undone by 7");
+        // A merge brings the history of the other entity along, until it is undone.
+        let merge = harness.call("merge_entities", json!({"entity_id": 3, "into_entity_id": 1}))["change"].clone();
+        let listed = summaries(&of(1));
+        assert!(listed.contains(&"one entity 3: + entity 3 Author: Ada L".to_owned()), "{listed:?}");
+        let gone = summaries(&of(3));
+        assert!(gone[0].starts_with("harness ") && gone[0].contains("- entity 3 Author: Ada L"), "{gone:?}");
+        harness.call("undo_change", json!({"change": merge}));
+        assert!(!summaries(&of(1)).iter().any(|line| line.contains("+ entity 3")));
+        assert_eq!(of(3)["changes"].as_array().unwrap().len(), 4);
+        let narrowed = harness.call("recent_changes", json!({"entity_id": 1, "by": "one", "kinds": ["entity"]}));
+        assert_eq!(summaries(&narrowed), ["one entity 1: + entity 1 Author: Ada; 1 more"]);
+        let (code, message) = harness.fails("recent_changes", json!({"entity_id": 9}));
+        let expected = ("NODE_NOT_FOUND", "there is no entity 9, and no change of it is in the log");
+        assert_eq!((code.as_str(), message.as_str()), expected);
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Tool for SuggestTags {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let read = call.read(&params.id)?.ok_or_else(|| no_such_note(call, &params.id))?;
-        let found = call.knowledge.suggest_tags(&read.snapshot, read.key, read.body(), params.limit, &[])?;
+        let found = call.knowledge.suggest_tags(&read.snapshot, read.key, read.body(), params.limit)?;
         let suggestions = found.tags.into_iter().map(|found| {
             let example = found.example.map(|key| quoted(read.snapshot.note(key).id.as_str()));
             let from_notes = example.map(|example| match found.notes {

@@ -1,0 +1,57 @@
+// What happened to an entity: each change with its author, newest first, and the way back.
+import { useState } from "preact/hooks";
+import { call } from "../api";
+import { canWrite, has, memoryVersion } from "../state";
+import { ago, when } from "../ui/format";
+import { Skeleton, useLoad } from "../ui/states";
+
+interface Change {
+  at: string;
+  action: string;
+  by: string;
+  summary: string;
+  change: string;
+}
+
+export function EntityHistory({ id }: { id: number }) {
+  const [open, setOpen] = useState(false);
+  const [failed, setFailed] = useState<Error | null>(null);
+  const { data, error } = useLoad(
+    (stop) => (open ? call<{ changes: Change[] }>("recent_changes", { entity_id: id, limit: 50 }, stop) : Promise.resolve(null)),
+    [open, id, memoryVersion.value],
+    [id],
+  );
+  const mayUndo = canWrite.value && has("undo_change");
+  return (
+    <details class="after history" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>History</h2>
+      </summary>
+      {failed && (
+        <p class="notice stale" role="alert">
+          {failed.message}
+        </p>
+      )}
+      {!open ? null : error ? (
+        <p class="muted">{error.message}</p>
+      ) : !data ? (
+        <Skeleton rows={3} />
+      ) : (
+        <ol class="timeline">
+          {data.changes.map((entry) => (
+            <li key={entry.change}>
+              <time title={when(Date.parse(entry.at))}>{ago(Date.parse(entry.at))}</time> {entry.action.replace(/_/g, " ")}{" "}
+              <span class="muted">by {entry.by || "an unnamed client"}</span>
+              <p>{entry.summary}</p>
+              {mayUndo && !/; undone by \d+$/.test(entry.summary) && (
+                <button class="text-button" onClick={() => call("undo_change", { change: entry.change }).then(() => setFailed(null), setFailed)}>
+                  Undo
+                </button>
+              )}
+            </li>
+          ))}
+        </ol>
+      )}
+    </details>
+  );
+}
