@@ -13,6 +13,9 @@ use super::cluster::{free_port, url, wait_for};
 use super::proxy::Proxy;
 use crate::load::client::Client;
 
+/// What an answer says that is incomplete or may be out of date.
+const NOT_READY: [&str; 2] = ["still being indexed", "may be out of date"];
+
 pub(super) struct TeamServer {
     binary: PathBuf,
     database: String,
@@ -59,18 +62,25 @@ impl TeamServer {
         Ok(())
     }
 
-    /// Waits until it has read the graph and the database answers it.
+    /// Waits until it has read the graph and the database answers it. A server that could not reach the database at its start has
+    /// ended, and is started again, as a supervisor would.
     pub(super) fn await_ready(&self) -> anyhow::Result<()> {
-        wait_for("a server is ready", || {
-            let call = || {
-                let mut client = Client::connect_as("starter", &self.url(), "", Duration::from_secs(5))?;
-                let listed = client.call("list_nodes", &json!({ "limit": 1 }))?;
-                ensure!(listed["isError"] == false && listed["_meta"]["quipu/warnings"].is_null(), "{listed}");
-                Ok(())
-            };
-            let ready: anyhow::Result<()> = call();
-            Ok(ready.is_ok())
-        })
+        let ask = || -> anyhow::Result<()> {
+            let mut client = Client::connect_as("starter", &self.url(), "", Duration::from_secs(5))?;
+            let listed = client.call("list_nodes", &json!({ "limit": 1 }))?;
+            let text = listed.to_string();
+            ensure!(listed["isError"] == false && !NOT_READY.iter().any(|not| text.contains(not)), "{text}");
+            Ok(())
+        };
+        let mut last = None;
+        let ready = wait_for("a server is ready", || {
+            if self.process().as_mut().is_none_or(|process| !matches!(process.try_wait(), Ok(None))) {
+                self.launch()?;
+            }
+            last = ask().err();
+            Ok(last.is_none())
+        });
+        ready.with_context(|| format!("its last answer: {last:?}"))
     }
 
     pub(super) fn await_listening(&self) -> anyhow::Result<()> {
