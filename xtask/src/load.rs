@@ -204,7 +204,7 @@ fn check(server: &Server, client: &mut Client, done: &[Done]) -> anyhow::Result<
     Ok(())
 }
 
-fn resident_bytes(process: u32) -> anyhow::Result<usize> {
+pub(crate) fn resident_bytes(process: u32) -> anyhow::Result<usize> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).context("the server is gone")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the server is gone")?;
     let kilobytes: usize =

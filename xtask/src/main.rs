@@ -19,6 +19,7 @@ mod latency;
 mod load;
 mod memory;
 mod share;
+mod team;
 mod test;
 
 mod data;
@@ -41,6 +42,10 @@ cargo xtask peers                          runs only the checks with other MCP c
 cargo xtask crash [--rounds N] [--seed N]  kills the server during writes and checks what is on disk
 cargo xtask share [--kills N] [--seed N] [--release]
                                            kills the owner of a vault under eight clients and checks their writes
+cargo xtask team [--rounds N] [--seed N] [--scale [--sizes 1k,10k,100k] [--release] [--write]]
+                                           four servers on PostgreSQL, sixteen clients: kills and stops servers, cuts
+                                           connections, fails over, fills the disk; checks every acknowledged write.
+                                           --scale measures instead, beside the embedded store; --write updates docs/
 cargo xtask fuzz files|renames [--rounds N] [--seed N]
                                            files: changes files, links and folders under a server and compares its index
                                            with a fresh one; renames: renames and moves notes and compares the target of every link
@@ -87,6 +92,16 @@ fn main() -> anyhow::Result<ExitCode> {
             let kills = options.number("--kills")?.unwrap_or(share::KILLS);
             let seed = options.number("--seed")?.unwrap_or(crash::SEED);
             share::run(&shell::build_binary(options.profile())?, kills, seed)
+        }
+        "team" if options.has("--scale") => {
+            let sizes = options.value("--sizes").unwrap_or("1k,10k,100k");
+            let sizes = sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?;
+            team::scale::run(&shell::build_binary(options.profile())?, &sizes, options.has("--write"))
+        }
+        "team" => {
+            let rounds = options.number("--rounds")?.unwrap_or(team::ROUNDS);
+            let seed = options.number("--seed")?.unwrap_or(team::SEED);
+            team::run(&shell::build_binary(shell::Profile::Dev)?, rounds, seed)
         }
         "fuzz" => {
             let seed = options.number("--seed")?.unwrap_or(fuzz::SEED);

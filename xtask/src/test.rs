@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, explorer, fuzz, instructions, peers, postgres, share};
+use crate::{crash, data, deny, explorer, fuzz, instructions, peers, postgres, share, team};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -93,6 +93,16 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         steps.step("owners killed", |tally| {
             *tally = ONE;
             share::run(&binary, share::KILLS, crash::SEED)
+        });
+        steps.step("team: faults", |tally| {
+            *tally = ONE;
+            match database {
+                Some(_) => team::run(&binary, team::ROUNDS, team::SEED),
+                None => {
+                    println!("skipped: there is no PostgreSQL");
+                    Ok(())
+                }
+            }
         });
         peer_steps(&mut steps, &binary);
         explorer::steps(&mut steps, &binary, real_data.as_deref());

@@ -12,8 +12,8 @@ use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
 use crate::ports::{
-    Clock, FileContent, NoteStore, RankedText, Sources, StoreError, TextHit, TextHits, TextModel, TextQuery,
-    TrashedFile, VaultError, VaultFiles, WriteError,
+    Clock, FileContent, NoteStore, RankedText, ShownNotes, Sources, StoreError, TextHit, TextHits, TextModel,
+    TextQuery, TrashedFile, VaultError, VaultFiles, WriteError,
 };
 use crate::search::{LineIndex, Meaning};
 use crate::session::Session;
@@ -39,8 +39,8 @@ pub struct Knowledge {
     /// Held while links in memory are updated after moves of notes.
     pub(crate) following: Mutex<()>,
     pub(crate) store: Arc<dyn NoteStore>,
-    /// Whether other servers answer the same clients.
-    pub(crate) has_other_servers: bool,
+    /// What other servers showed to the same clients.
+    pub(crate) shown_notes: Option<Arc<dyn ShownNotes>>,
     warnings: Arc<WarningLog>,
 }
 
@@ -108,16 +108,35 @@ impl Knowledge {
             stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
             vault,
             store,
-            has_other_servers: false,
+            shown_notes: None,
             warnings,
         }
     }
 
-    /// For a graph that other servers serve as well: a client that is refused because it was not shown the present text may have been
-    /// shown it by another server. It is told once, and may then repeat its write.
+    /// For a graph that other servers serve as well: a write is checked against what any of them showed to its client.
     #[must_use]
-    pub fn among_servers(self) -> Self {
-        Self { has_other_servers: true, ..self }
+    pub fn among_servers(self, shown_notes: Arc<dyn ShownNotes>) -> Self {
+        Self { shown_notes: Some(shown_notes), ..self }
+    }
+
+    /// Records for the other servers what a client was shown since the last time.
+    pub fn record_shown(&self, session: &Session) -> Result<(), VaultError> {
+        let Some(shown_notes) = &self.shown_notes else { return Ok(()) };
+        let unrecorded = session.unrecorded();
+        if !unrecorded.is_empty() {
+            shown_notes.record(&session.client(), &unrecorded)?;
+            session.mark_recorded(&unrecorded);
+        }
+        Ok(())
+    }
+
+    /// Has a session know what other servers showed to its client.
+    pub(crate) fn learn_shown(&self, session: &Session, paths: &[&VaultPath]) -> Result<(), VaultError> {
+        let Some(shown_notes) = &self.shown_notes else { return Ok(()) };
+        for (path, recorded) in paths.iter().zip(shown_notes.shown(&session.client(), paths)?) {
+            session.learn(path, recorded);
+        }
+        Ok(())
     }
 
     /// With a language model for suggestions.
@@ -220,7 +239,12 @@ impl Knowledge {
 
     /// Records that a client got these characters of a note's text, which counts as read once no gap is left.
     pub fn show_part(&self, session: &Session, read: &ReadNote, part: Range<usize>) {
-        session.show_part(&read.note().path, read.hash, part, read.body().chars().count());
+        let total = read.body().chars().count();
+        if part.start > 0 || part.end < total {
+            // Other servers may have shown the other parts. If that is not known, the client has to read them again.
+            let _ = self.learn_shown(session, &[&read.note().path]);
+        }
+        session.show_part(&read.note().path, read.hash, part, total);
     }
 
     /// The texts of several notes, for a list; `None` for a file that cannot be read. A changed file has its new text.

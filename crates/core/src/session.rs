@@ -23,13 +23,15 @@ const MAX_NAME_CHARS: usize = 800;
 #[derive(Debug)]
 pub struct Session {
     number: u64,
+    /// Whether requests of one client at other servers belong to it too, by the client's name.
+    is_shared: bool,
     state: Mutex<SessionState>,
 }
 
 impl Default for Session {
     fn default() -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), state: Mutex::default() }
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), is_shared: false, state: Mutex::default() }
     }
 }
 
@@ -52,6 +54,8 @@ struct ShownNote {
     /// `None` once it is forgotten.
     version: Option<ShownVersion>,
     edition: u64,
+    /// Whether other servers can know of it, see [`crate::ports::ShownNotes`].
+    is_recorded: bool,
 }
 
 /// A version of a file that a client was shown, and how much of it.
@@ -90,6 +94,14 @@ impl Extent {
             _ => Self::Parts(joined),
         }
     }
+
+    /// What was shown by either of two servers.
+    fn union(self, other: Self) -> Self {
+        match other {
+            Self::Whole => Self::Whole,
+            Self::Parts(parts) => parts.into_iter().fold(self, |all, part| all.and(part, usize::MAX)),
+        }
+    }
 }
 
 /// What changed in a session since an edition. A copy that gets every change can replace its original. Delivered warnings
@@ -115,6 +127,11 @@ impl Session {
         let session = Self::default();
         session.introduce(client);
         session
+    }
+
+    /// The session of a client whose requests are independent of each other, so that any server may answer the next.
+    pub fn shared(client: &str) -> Self {
+        Self { is_shared: true, ..Self::named(client) }
     }
 
     /// Unique in this process.
@@ -234,6 +251,54 @@ impl Session {
         }
     }
 
+    /// What other servers do not know yet.
+    pub(crate) fn unrecorded(&self) -> Vec<(VaultPath, Option<ShownVersion>)> {
+        let state = self.lock();
+        let unrecorded = state.shown.iter().filter(|(_, shown)| !shown.is_recorded);
+        let mut unrecorded: Vec<_> = unrecorded.map(|(path, shown)| (path.clone(), shown.version.clone())).collect();
+        unrecorded.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        unrecorded
+    }
+
+    /// Other servers know of these from now on, as far as nothing was shown since.
+    pub(crate) fn mark_recorded(&self, recorded: &[(VaultPath, Option<ShownVersion>)]) {
+        let mut state = self.lock();
+        for (path, version) in recorded {
+            if let Some(shown) = state.shown.get_mut(path)
+                && shown.version == *version
+            {
+                shown.is_recorded = true;
+            }
+        }
+    }
+
+    /// Takes over what the client was last shown by any server. What this server has shown and not yet recorded is newer; of the
+    /// same version, both count. A client with a connection of its own is shown notes by this server alone: what others
+    /// showed under its name counts for notes that it was not shown here.
+    pub(crate) fn learn(&self, path: &VaultPath, recorded: Option<ShownVersion>) {
+        let mut state = self.lock();
+        let (learned, is_recorded) = match (state.shown.get(path), recorded) {
+            (None, None) => return,
+            (None, recorded) => (recorded, true),
+            (Some(known), _) if known.is_recorded && !self.is_shared => return,
+            (Some(known), recorded) if known.is_recorded => {
+                if known.version == recorded {
+                    return;
+                }
+                (recorded, true)
+            }
+            (Some(ShownNote { version: Some(known), .. }), Some(recorded)) if known.hash == recorded.hash => {
+                let extent = known.extent.clone().union(recorded.extent);
+                (Some(ShownVersion { hash: known.hash, extent }), false)
+            }
+            (Some(_), _) => return,
+        };
+        state.set_shown(path.clone(), learned);
+        if let Some(shown) = state.shown.get_mut(path) {
+            shown.is_recorded = is_recorded;
+        }
+    }
+
     pub(crate) fn take_told(&self) -> Told {
         std::mem::take(&mut self.lock().told)
     }
@@ -257,7 +322,8 @@ impl SessionState {
 
     fn set_shown(&mut self, path: VaultPath, version: Option<ShownVersion>) {
         self.edition += 1;
-        self.shown.insert(path, ShownNote { version, edition: self.edition });
+        let is_recorded = self.shown.get(&path).is_some_and(|known| known.is_recorded && known.version == version);
+        self.shown.insert(path, ShownNote { version, edition: self.edition, is_recorded });
     }
 }
 
@@ -290,6 +356,45 @@ mod tests {
         assert_eq!((copy.shown(&path("a.md")), copy.shown(&path("b.md"))), (None, Some(version)));
         assert_eq!(copy.shown_whole(&path("b.md"), version), Some(false));
         assert_eq!(copy.context(), Some(Some(EntityId(7))));
+    }
+
+    #[test]
+    fn what_any_server_showed_to_a_client_counts() {
+        let (one, two) = (Session::shared("ada"), Session::shared("ada"));
+        let (a, old, new) = (path("a.md"), ContentHash::of(b"1"), ContentHash::of(b"2"));
+        let record = |session: &Session| {
+            let shown = session.unrecorded();
+            session.mark_recorded(&shown);
+            shown.into_iter().next().expect("something was shown").1
+        };
+        one.show(&a, old, true);
+        two.learn(&a, record(&one));
+        assert_eq!((two.shown_whole(&a, old), two.unrecorded()), (Some(true), Vec::new()));
+        one.show(&a, old, true);
+        assert_eq!(one.unrecorded(), [], "the same version again is no news");
+        two.show_part(&a, new, 0..10, 30);
+        one.learn(&a, record(&two));
+        one.show_part(&a, new, 10..30, 30);
+        assert_eq!(one.shown_whole(&a, new), Some(true), "parts of two servers");
+        two.show(&a, new, false);
+        two.learn(&a, record(&one));
+        assert_eq!(two.shown_whole(&a, new), Some(true));
+        assert_eq!(two.unrecorded().len(), 1, "nothing that this server showed is taken for recorded");
+        record(&two);
+        two.learn(&a, None);
+        assert_eq!(two.shown(&a), None, "it was deleted through another server");
+    }
+
+    #[test]
+    fn a_connection_of_its_own_was_shown_what_its_server_showed() {
+        let (session, a, b) = (Session::named("ada"), path("a.md"), path("b.md"));
+        let (old, new) = (ContentHash::of(b"1"), ContentHash::of(b"2"));
+        session.show(&a, old, true);
+        session.mark_recorded(&session.unrecorded());
+        for note in [&a, &b] {
+            session.learn(note, Some(ShownVersion { hash: new, extent: Extent::Whole }));
+        }
+        assert_eq!((session.shown(&a), session.shown(&b)), (Some(old), Some(new)));
     }
 
     #[test]

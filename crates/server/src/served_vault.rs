@@ -13,6 +13,7 @@ use quipu_tools::Registry;
 use serde_json::Value;
 
 use crate::engine::{Engine, FirstPass};
+use crate::service::Measure;
 
 /// Finds and opens one vault.
 pub trait VaultSource: Send + Sync {
@@ -57,6 +58,11 @@ pub trait ServedVault: Send + Sync {
 
     /// Saves what the next start would otherwise compute again.
     fn save(&self);
+
+    /// Its own metrics.
+    fn measures(&self) -> Vec<Measure> {
+        Vec::new()
+    }
 
     /// Runs a command of the command line for another process, and returns its reply.
     fn run_command(self: Arc<Self>, engine: &Engine, command: Value) -> Value;

@@ -15,12 +15,12 @@ mod tokens;
 mod vectors;
 
 pub use connection::{
-    AddressError, ConnectError, DatabaseAddress, PoolStatus, PostgresDatabase, Subscription, Wakeups,
+    AddressError, CommitTimes, ConnectError, DatabaseAddress, PoolStatus, PostgresDatabase, Subscription, Wakeups,
 };
 pub use failure::DatabaseError;
 pub use graphs::{Graph, GraphError, GraphLimits, GraphUsage};
 pub use memory::PostgresMemory;
 pub use migrate::{DatabaseServer, SchemaError, SchemaVersion, roles_sql};
-pub use notes::PostgresVault;
+pub use notes::{PostgresShownNotes, PostgresVault};
 pub use tokens::{NewToken, PostgresTokens, TokenError, TokenRecord};
 pub use vectors::SharedVectors;

@@ -9,12 +9,13 @@ use crate::row::{self, BadRow};
 /// Each migration, and the oldest version of the schema whose programs still work beside it: servers are upgraded one by one.
 ///
 /// Programs before the third would write notes without their history.
-const MIGRATIONS: [(&str, i32); 5] = [
+const MIGRATIONS: [(&str, i32); 6] = [
     (include_str!("migrations/001_memory.sql"), 1),
     (include_str!("migrations/002_notes.sql"), 2),
     (include_str!("migrations/003_note_history.sql"), 3),
     (include_str!("migrations/004_access.sql"), 3),
     (include_str!("migrations/005_vectors.sql"), 3),
+    (include_str!("migrations/006_shown_notes.sql"), 3),
 ];
 
 /// What the role of servers may do, if there is such a role: write tables whose rows belong to a graph, read the others.

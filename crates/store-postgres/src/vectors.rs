@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::Client;
@@ -21,8 +22,11 @@ use crate::graphs::Graph;
 use crate::request::random_key;
 use crate::row::{self, BadRow};
 
-/// How long a claim lasts: a batch of passages takes seconds.
-const CLAIM: Duration = Duration::from_secs(60);
+/// How long a claim lasts: a batch of passages takes a second, on a busy machine a few.
+const CLAIM: Duration = Duration::from_secs(15);
+
+/// Vectors fetched by one query: a few megabytes.
+const FETCHED: usize = 4096;
 
 /// So many passages are looked at for each that is wanted: the first ones may be those of another server.
 const WIDER: usize = 16;
@@ -36,6 +40,8 @@ pub struct SharedVectors {
     /// This server, in claims.
     holder: String,
     claim: Duration,
+    embedded: AtomicU64,
+    fetched: AtomicU64,
     /// The dimensions of each space, as last stored or searched by this server: vectors with others are not fetched.
     dimensions: Mutex<HashMap<String, i32>>,
 }
@@ -54,10 +60,17 @@ impl SharedVectors {
         }
         let holder = random_key().map_err(|error| BadRow(error.to_string()))?.to_string();
         let (graph, scope) = (graph.id, Scope::Graph(graph.id));
-        Ok(Some(Self { own, database, graph, scope, holder, claim: CLAIM, dimensions: Mutex::default() }))
+        let (embedded, fetched) = (AtomicU64::new(0), AtomicU64::new(0));
+        let dimensions = Mutex::default();
+        Ok(Some(Self { own, database, graph, scope, holder, claim: CLAIM, embedded, fetched, dimensions }))
     }
 
-    /// Sets how long a claim lasts; a minute unless set.
+    /// Vectors that this server has computed for all, and those that it took from others.
+    pub fn embedded_and_fetched(&self) -> (u64, u64) {
+        (self.embedded.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
+    }
+
+    /// Sets how long a claim lasts; 15 seconds unless set.
     pub fn with_claim(self, claim: Duration) -> Self {
         Self { claim, ..self }
     }
@@ -77,9 +90,12 @@ impl SharedVectors {
             vector.iter_mut().for_each(|number| *number /= length.max(f32::MIN_POSITIVE));
             Ok((hash, vector))
         };
-        let mut found = self.database.read(self.scope, async |client| {
-            row::list(client, sql, &[&self.graph, &space, &hashes, &dimensions], read).await
-        })?;
+        let mut found = Vec::new();
+        for hashes in hashes.chunks(FETCHED) {
+            found.extend(self.database.read(self.scope, async |client| {
+                row::list(client, sql, &[&self.graph, &space, &hashes, &dimensions], read).await
+            })?);
+        }
         // Before this server has made a vector itself, any number of dimensions may be the right one, but only one of them.
         if let Some(length) = found.first().map(|(_, vector)| vector.len()) {
             found.retain(|(_, vector)| vector.len() == length);
@@ -109,13 +125,12 @@ impl SharedVectors {
                    SELECT $1, $2, hash, $4, now() + make_interval(secs => $5) FROM unnest($3::bytea[]) AS hash \
                    ON CONFLICT (graph, space, hash) DO NOTHING RETURNING hash";
         let hash = |row: &Row| row::get::<Vec<u8>>(row, 0);
-        let outcome = self.database.write(self.scope, async |tx| {
+        self.database.write_quietly(self.scope, async |tx| {
             let mut claimed = row::list(tx, held, &[&self.graph, &space, &hashes, &self.holder], hash).await?;
             row::execute(tx, renew, &[&self.graph, &space, &claimed, &self.holder, &seconds]).await?;
             claimed.extend(row::list(tx, add, &[&self.graph, &space, &hashes, &self.holder, &seconds], hash).await?);
-            Ok(Ok::<_, std::convert::Infallible>(claimed))
-        })?;
-        Ok(outcome.unwrap_or_else(|never| match never {}))
+            Ok(claimed)
+        })
     }
 
     /// Stores vectors for all servers, and ends the claims on them.
@@ -126,13 +141,11 @@ impl SharedVectors {
                    SELECT $1, $2, * FROM unnest($3::bytea[], $4::halfvec[]) \
                    ON CONFLICT (graph, space, hash) DO UPDATE SET vector = excluded.vector";
         let release = "DELETE FROM passage_claim WHERE graph = $1 AND space = $2 AND hash = ANY ($3)";
-        let stored = self.database.write(self.scope, async |tx| {
+        self.database.write_quietly(self.scope, async |tx| {
             row::execute(tx, put, &[&self.graph, &space, &hashes, &halves]).await?;
             row::execute(tx, release, &[&self.graph, &space, &hashes]).await?;
-            Ok(Ok::<_, std::convert::Infallible>(()))
-        })?;
-        let Ok(()) = stored;
-        Ok(())
+            Ok(())
+        })
     }
 
     fn note_dimensions(&self, space: &str, vector: Option<&[f32]>) {
@@ -158,6 +171,7 @@ impl VectorStore for SharedVectors {
             });
             if !known.is_empty() {
                 self.own.put_vectors(space, Grade::FULL, &known)?;
+                self.fetched.fetch_add(known.len() as u64, Ordering::Relaxed);
                 continue;
             }
             // Coarse vectors cost less than a claim.
@@ -184,11 +198,11 @@ impl VectorStore for SharedVectors {
     fn put_vectors(&self, space: &str, grade: Grade, vectors: &[(PassageHash, Vec<f32>)]) -> Result<(), StoreError> {
         self.own.put_vectors(space, grade, vectors)?;
         self.note_dimensions(space, vectors.first().map(|(_, vector)| vector.as_slice()));
-        if grade >= Grade::FULL
-            && !vectors.is_empty()
-            && let Err(error) = self.store(space, vectors)
-        {
-            tracing::debug!(%error, "cannot store vectors for other servers");
+        if grade >= Grade::FULL && !vectors.is_empty() {
+            self.embedded.fetch_add(vectors.len() as u64, Ordering::Relaxed);
+            if let Err(error) = self.store(space, vectors) {
+                tracing::debug!(%error, "cannot store vectors for other servers");
+            }
         }
         Ok(())
     }

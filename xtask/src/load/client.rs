@@ -12,6 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     host: String,
+    /// Where the server expects messages.
+    path: String,
+    /// What the client calls itself.
+    name: String,
     /// A header, or nothing.
     authorization: String,
     stream: BufReader<TcpStream>,
@@ -20,29 +24,45 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(url: &str, token: &str) -> anyhow::Result<Self> {
-        let host = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).context("not our address")?;
+        Self::connect_as("load", url, token, PATIENCE)
+    }
+
+    /// Connects under a name; no call may take longer than the patience.
+    pub(crate) fn connect_as(name: &str, url: &str, token: &str, patience: Duration) -> anyhow::Result<Self> {
+        let rest = url.strip_prefix("http://").context("not our address")?;
+        let (host, path) = rest.split_once('/').context("not our address")?;
         let stream = TcpStream::connect(host)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience))?;
         let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-        Ok(Self { host: host.to_owned(), authorization, stream: BufReader::new(stream), next_id: 1 })
+        let (host, path, name) = (host.to_owned(), format!("/{path}"), name.to_owned());
+        Ok(Self { host, path, name, authorization, stream: BufReader::new(stream), next_id: 1 })
     }
 
     /// The result of a call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
-        let meta = json!({
+        self.call_once(tool, arguments, None)
+    }
+
+    /// The result of a call with a key, by which it may be sent again to any server.
+    pub(crate) fn call_once(&mut self, tool: &str, arguments: &Value, key: Option<&str>) -> anyhow::Result<Value> {
+        let mut meta = json!({
             "io.modelcontextprotocol/protocolVersion": VERSION,
-            "io.modelcontextprotocol/clientInfo": { "name": "load", "version": "1" },
+            "io.modelcontextprotocol/clientInfo": { "name": self.name, "version": "1" },
             "io.modelcontextprotocol/clientCapabilities": {},
         });
+        if let Some(key) = key {
+            meta["quipu/request-key"] = json!(key);
+        }
         let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
         let id = self.next_id;
         self.next_id += 1;
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
         let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/json\r\n\
+            "POST {} HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\nMcp-Method: tools/call\r\n\
              Mcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
+            self.path,
             self.host,
             self.authorization,
             body.len()

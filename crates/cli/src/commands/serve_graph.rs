@@ -10,7 +10,7 @@ use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::http::{self, Content, GraphSource, HttpSettings, Served};
 use quipu_server::served_vault::ServedVault;
-use quipu_server::service::VaultService;
+use quipu_server::service::{Measure, VaultService};
 use quipu_server::team::{TeamGraph, TeamOptions};
 use quipu_server::tokens::GraphRef;
 use quipu_tools::Registry;
@@ -69,8 +69,8 @@ impl GraphSource for TeamGraphs {
         Ok(Some(Arc::new(TeamGraph::open(open, feed, self.options.clone())?)))
     }
 
-    fn gauges(&self) -> Vec<(&'static str, &'static str, i64)> {
-        Vec::new()
+    fn measures(&self) -> Vec<Measure> {
+        self.database.measures()
     }
 }
 
@@ -152,6 +152,10 @@ impl ServedVault for OpenGraph {
     }
 
     fn save(&self) {}
+
+    fn measures(&self) -> Vec<Measure> {
+        self.measures()
+    }
 
     /// Not called: there is no socket at which another process could ask.
     fn run_command(self: Arc<Self>, _: &Engine, _: Value) -> Value {

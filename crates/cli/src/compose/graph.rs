@@ -6,13 +6,15 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::{NoSources, SystemClock};
+use quipu_core::ports::{NoSources, SystemClock, VectorStore};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
+use quipu_server::service::Measure;
 use quipu_server::tokens::{Denied, Grant, GraphRef, TokenScope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
-    ConnectError, Graph, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault, SchemaError,
+    CommitTimes, ConnectError, Graph, PostgresDatabase, PostgresMemory, PostgresShownNotes, PostgresTokens,
+    PostgresVault, SchemaError, SharedVectors, Wakeups,
 };
 use quipu_tools::{Registry, RegistryOptions};
 
@@ -23,7 +25,11 @@ use crate::config::Config;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The database of a team.
-pub(crate) struct Database(Arc<PostgresDatabase>);
+pub(crate) struct Database {
+    postgres: Arc<PostgresDatabase>,
+    /// One listening connection wakes the followers of all graphs.
+    wakeups: Arc<Wakeups>,
+}
 
 /// Why a database cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -41,24 +47,25 @@ impl Database {
     pub(crate) fn connect(url: &str) -> Result<Self, DatabaseError> {
         let database = PostgresDatabase::connect(url)?;
         database.schema()?.check()?;
-        Ok(Self(Arc::new(database)))
+        let wakeups = Arc::new(database.wakeups());
+        Ok(Self { postgres: Arc::new(database), wakeups })
     }
 
     /// All graphs, in order of name.
     pub(crate) fn graphs(&self) -> Result<Vec<GraphRef>, DatabaseError> {
-        Ok(self.0.graphs()?.into_iter().map(reference).collect())
+        Ok(self.postgres.graphs()?.into_iter().map(reference).collect())
     }
 
     /// The tokens that servers of this database accept.
     pub(crate) fn tokens(&self) -> DatabaseTokens {
-        DatabaseTokens { database: self.0.clone(), tokens: PostgresTokens::new(self.0.clone()) }
+        DatabaseTokens { database: self.postgres.clone(), tokens: PostgresTokens::new(self.postgres.clone()) }
     }
 
     /// Opens a graph without reading it; `None` if there is none of this id.
     pub(crate) fn open(&self, id: i64, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
-        let graph = self.0.graph_by_id(id).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
+        let graph = self.postgres.graph_by_id(id).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
         let Some(graph) = graph else { return Ok(None) };
-        let vault = Arc::new(PostgresVault::new(self.0.clone(), &graph));
+        let vault = Arc::new(PostgresVault::new(self.postgres.clone(), &graph).with_wakeups(self.wakeups.clone()));
         let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
         // The settings come from the environment alone, so the providers are the user's choice.
         let embedder = open_embedder(config.embedding.provider())?;
@@ -70,22 +77,57 @@ impl Database {
             title_rule: config.title_from.clone(),
             stale_after: config.stale_after,
         })
-        .among_servers();
+        .among_servers(Arc::new(PostgresShownNotes::new(self.postgres.clone(), &graph)));
+        let mut vectors = None;
         if let Some(embedder) = &embedder {
+            vectors = self.share_vectors(&graph, &store)?;
+            let store: Arc<dyn VectorStore> = match &vectors {
+                Some(shared) => shared.clone(),
+                None => store,
+            };
             knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store).alone(config.by_meaning_alone));
         }
         if let Some(provider) = config.llm.provider() {
             knowledge = knowledge.with_text_model(open_text_model(&provider)?);
         }
         let memory = Arc::new(Memory::new(MemoryParts {
-            store: Arc::new(PostgresMemory::new(self.0.clone(), &graph)),
+            store: Arc::new(PostgresMemory::new(self.postgres.clone(), &graph)),
             embedder,
             clock: Arc::new(SystemClock),
             types: config.memory_types.clone(),
             rule: config.duplicates,
         }));
         let knowledge = Arc::new(knowledge.with_memory(memory.clone()));
-        Ok(Some(OpenGraph { knowledge, memory, vault }))
+        let database = self.postgres.clone();
+        Ok(Some(OpenGraph { knowledge, memory, vault, vectors, database, graph }))
+    }
+
+    /// How this process uses the database.
+    pub(crate) fn measures(&self) -> Vec<Measure> {
+        let pool = self.postgres.pool();
+        let away = self.postgres.unreachable_for().unwrap_or_default();
+        let gauge = |name, what, value: usize| Measure::gauge(name, what, value as f64);
+        vec![
+            gauge("quipu_database_connections", "Open connections to the database.", pool.open),
+            gauge("quipu_database_connections_idle", "Those that no call uses.", pool.idle),
+            gauge("quipu_database_connections_limit", "The most that this server opens.", pool.limit),
+            gauge("quipu_database_waiting", "Calls that wait for a connection to the database.", pool.waiting),
+            Measure::gauge(
+                "quipu_database_unreachable_seconds",
+                "How long the database has been unreachable; 0 while it answers.",
+                away.as_secs_f64(),
+            ),
+        ]
+    }
+
+    /// Vectors that each server computes for all; `None` if the database lacks pgvector.
+    fn share_vectors(
+        &self,
+        graph: &Graph,
+        store: &Arc<EmbeddedStore>,
+    ) -> Result<Option<Arc<SharedVectors>>, ComposeError> {
+        let shared = SharedVectors::new(store.clone(), self.postgres.clone(), graph);
+        Ok(shared.map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?.map(Arc::new))
     }
 }
 
@@ -131,6 +173,9 @@ pub(crate) struct OpenGraph {
     pub(crate) memory: Arc<Memory>,
     /// The notes, and their change feed.
     pub(crate) vault: Arc<PostgresVault>,
+    vectors: Option<Arc<SharedVectors>>,
+    database: Arc<PostgresDatabase>,
+    graph: Graph,
 }
 
 impl OpenGraph {
@@ -138,5 +183,21 @@ impl OpenGraph {
     pub(crate) fn registry(&self) -> Registry {
         let options = RegistryOptions::default();
         Registry::with_memory(self.knowledge.clone(), self.memory.clone(), options).with_patience(PATIENCE)
+    }
+
+    /// What this server did for the graph.
+    pub(crate) fn measures(&self) -> Vec<Measure> {
+        let CommitTimes { commits, total } = self.database.commit_times(&self.graph);
+        let mut measures = vec![
+            Measure::counter("quipu_commits_total", "Writes that this server has committed.", commits as f64),
+            Measure::counter("quipu_commit_seconds_total", "Time that these took.", total.as_secs_f64()),
+        ];
+        if let Some(vectors) = &self.vectors {
+            let (embedded, fetched) = vectors.embedded_and_fetched();
+            let (ours, others) = ("Passages that this server embedded for all.", "Vectors fetched from other servers.");
+            measures.push(Measure::counter("quipu_passages_embedded_total", ours, embedded as f64));
+            measures.push(Measure::counter("quipu_vectors_fetched_total", others, fetched as f64));
+        }
+        measures
     }
 }

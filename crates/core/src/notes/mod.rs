@@ -78,6 +78,7 @@ impl Knowledge {
         if note.path.as_str() != spelled && self.names_another(session, spelled, note, &content)? {
             return Ok(None);
         }
+        self.learn_shown(session, &[&note.path]).map_err(IndexError::from)?;
         if let Some(version) = version {
             let present = content.hash.to_string();
             return if version == present {
@@ -88,18 +89,9 @@ impl Knowledge {
         }
         let expected = session.shown(&note.path).unwrap_or(note.hash);
         if content.hash != expected {
-            self.forget_elsewhere(session, &note.path);
             return Err(NoteError::ChangedElsewhere { path: note.path.clone() });
         }
         Ok(Some((key, content)))
-    }
-
-    /// Forgets what this server showed to a client, after a write was refused by it: another server may have shown the client a
-    /// newer version.
-    fn forget_elsewhere(&self, session: &Session, path: &VaultPath) {
-        if self.has_other_servers {
-            session.forget(path);
-        }
     }
 
     /// Whether a spelling that differs in case from the found note is the exact path of another note, which was deleted. A
@@ -181,6 +173,8 @@ impl Knowledge {
 
     /// The same for every file whose links a client's write rewrote.
     fn show_rewritten(&self, session: &Session, relocated: &Relocated) {
+        // What cannot be learned now is asked again when the client writes the note.
+        let _ = self.learn_shown(session, &relocated.rewritten.iter().map(|file| &file.real).collect::<Vec<_>>());
         for RewrittenFile { real, before, after } in &relocated.rewritten {
             self.show_own_write(session, real, *before, *after);
         }

@@ -161,6 +161,9 @@ impl Knowledge {
         destinations: &[(NoteKey, VaultPath)],
         relocated: &Relocated,
     ) {
+        let from: Vec<&VaultPath> = destinations.iter().map(|(key, _)| &snapshot.note(*key).path).collect();
+        // What cannot be learned now is not known under the new path either: the client reads it again.
+        let _ = self.learn_shown(session, &from);
         for ((key, to), bytes) in destinations.iter().zip(&relocated.bytes) {
             let before = snapshot.note(*key);
             if let Some(whole) = session.shown_whole(&before.path, before.hash) {

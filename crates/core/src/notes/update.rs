@@ -88,7 +88,6 @@ impl Knowledge {
 
         let shown_whole = session.shown_whole(&note.path, current.hash);
         if update.content.is_some() && shown_whole == Some(false) {
-            self.forget_elsewhere(session, &note.path);
             return Err(NoteError::SeenInPart { path: note.path.clone() });
         }
         let whole = update.content.is_some() || shown_whole == Some(true);

@@ -10,6 +10,7 @@ mod memory_store;
 mod note_feed;
 mod note_history;
 mod note_store;
+mod shown_notes;
 mod sources;
 mod text_model;
 mod vault_files;
@@ -30,6 +31,7 @@ pub use note_history::{
 pub use note_store::{
     Loaded, NoteChange, NoteSet, NoteStore, RankedText, StoreError, TextHit, TextHits, TextMatch, TextQuery,
 };
+pub use shown_notes::ShownNotes;
 pub use sources::{NoSources, SourceStatus, SourcedNote, Sources, Traced, TracedSource};
 pub use text_model::{ModelText, NamedEntities, NamedRelation, TextModel, TextModelError};
 pub use vault_files::{

@@ -20,7 +20,7 @@ use tower_service::Service as _;
 
 use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
-use crate::service::{Capacity, IndexProgress, Service, VaultService};
+use crate::service::{Capacity, IndexProgress, Measure, Service, VaultService};
 use crate::tokens::GraphRef;
 use crate::web::{self, Explorer};
 
@@ -41,8 +41,8 @@ pub trait GraphSource: Send + Sync {
     /// Opens a graph without waiting for its notes; `None` if there is none of this id.
     fn open(&self, id: i64) -> anyhow::Result<Option<Arc<dyn VaultService>>>;
 
-    /// Gauges of the database: name, what it is, value.
-    fn gauges(&self) -> Vec<(&'static str, &'static str, i64)>;
+    /// Metrics of the database.
+    fn measures(&self) -> Vec<Measure>;
 }
 
 /// The graphs that the token of a request is for; `None` for all.
@@ -214,16 +214,20 @@ impl Sites {
     /// What is in the vaults that are open to a client, in the Prometheus text format.
     pub(super) async fn write_metrics(&self, page: &mut String, granted: &GrantedGraphs) {
         match self {
-            Self::One(service) => gauges(page, &[(String::new(), service.clone())]).await,
+            Self::One(service) => {
+                let measures = service.measures().await.into_iter();
+                write_measures(page, measures.map(|measure| (String::new(), measure)).collect());
+            }
             Self::Graphs(graphs) => {
-                let label = |(graph, open): (GraphRef, Arc<OpenSite>)| {
-                    (format!("{{graph=\"{}\"}}", graph.name), open.service.clone())
-                };
+                let of_server = graphs.source.measures().into_iter();
+                let mut measures: Vec<_> = of_server.map(|measure| (String::new(), measure)).collect();
                 let open = graphs.open_graphs().into_iter().filter(|(graph, _)| granted.has(graph.id));
-                gauges(page, &open.map(label).collect::<Vec<_>>()).await;
-                for (name, what, value) in graphs.source.gauges() {
-                    let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n{name} {value}\n");
+                for (graph, open) in open {
+                    let label = format!("{{graph=\"{}\"}}", graph.name);
+                    let of_graph = open.service.measures().await.into_iter();
+                    measures.extend(of_graph.map(|measure| (label.clone(), measure)));
                 }
+                write_measures(page, measures);
             }
         }
     }
@@ -250,28 +254,16 @@ impl Sites {
     }
 }
 
-async fn gauges(page: &mut String, vaults: &[(String, Arc<Service>)]) {
-    let mut rows = Vec::new();
-    for (label, service) in vaults {
-        let IndexProgress { files, is_over } = service.progress().await;
-        let vault = service.vault();
-        rows.push((label, files as i64, i64::from(is_over), vault.position(), i64::from(vault.lag().is_some())));
+/// Writes values with their labels, those of one metric together.
+fn write_measures(page: &mut String, mut measures: Vec<(String, Measure)>) {
+    measures.sort_by_key(|(_, measure)| measure.name);
+    for family in measures.chunk_by(|(_, a), (_, b)| a.name == b.name) {
+        let [(_, Measure { name, what, kind, .. }), ..] = family else { continue };
+        let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} {}\n", kind.word());
+        for (label, measure) in family {
+            let _ = writeln!(page, "{name}{label} {}", measure.value);
+        }
     }
-    let mut family = |name: &str, what: &str, values: Vec<(&String, i64)>| {
-        if !values.is_empty() {
-            let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} gauge\n");
-        }
-        for (label, value) in values {
-            let _ = writeln!(page, "{name}{label} {value}");
-        }
-    };
-    family("quipu_notes", "Files in the index.", rows.iter().map(|row| (row.0, row.1)).collect());
-    family("quipu_indexed", "1 when the vault is indexed.", rows.iter().map(|row| (row.0, row.2)).collect());
-    let shared: Vec<_> = rows.iter().filter_map(|row| Some((row, row.3?))).collect();
-    let positions = shared.iter().map(|(row, position)| (row.0, *position)).collect();
-    family("quipu_feed_position", "The last change of the notes by any server that is in the index.", positions);
-    let lagging = shared.iter().map(|(row, _)| (row.0, row.4)).collect();
-    family("quipu_feed_lagging", "1 while the changes of other servers cannot be read.", lagging);
 }
 
 /// The routes of a server of graphs.

@@ -67,7 +67,7 @@ impl CallerSessions {
     fn of(&mut self, client: &str) -> Arc<Session> {
         let place = self.sessions.iter().position(|(name, _)| name == client);
         let known = place.and_then(|place| self.sessions.remove(place));
-        let (name, session) = known.unwrap_or_else(|| (client.to_owned(), Arc::new(Session::named(client))));
+        let (name, session) = known.unwrap_or_else(|| (client.to_owned(), Arc::new(Session::shared(client))));
         self.sessions.push_back((name, session.clone()));
         if self.sessions.len() > MAX_CLIENTS {
             self.sessions.pop_front();

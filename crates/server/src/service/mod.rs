@@ -7,13 +7,15 @@ mod capacity;
 mod client_sessions;
 mod last_progress;
 mod lease;
+mod measure;
 mod response_budget;
 mod tool_meter;
 mod trail;
 mod vault_service;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use quipu_core::{RequestKey, Session};
 use quipu_tools::{Reply, ToolInfo, ToolResponse};
@@ -24,6 +26,7 @@ pub(crate) use call_order::CallOrder;
 pub(crate) use caller::{BeginStream, Caller};
 pub(crate) use capacity::Capacity;
 pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
+pub use measure::{Measure, MeasureKind};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
 pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trace, TraceKind, Trail, TrailPage};
 pub use vault_service::{IndexProgress, Report, VaultChange, VaultChangeListener, VaultService};
@@ -59,6 +62,9 @@ pub(crate) struct Service {
     share: Arc<Semaphore>,
     sessions: ClientSessions,
     last_progress: LastProgress,
+    /// Calls that were answered, and how long they took together, waiting included.
+    calls: AtomicU64,
+    calls_us: AtomicU64,
 }
 
 /// Why a call has no outcome.
@@ -95,6 +101,8 @@ impl Service {
             share: Arc::new(Semaphore::new(workers)),
             sessions: ClientSessions::default(),
             last_progress: LastProgress::default(),
+            calls: AtomicU64::new(0),
+            calls_us: AtomicU64::new(0),
         })
     }
 
@@ -138,7 +146,10 @@ impl Service {
                 Ok(tool) => (tool.name, service.vault.call(tool, arguments, &session, key)),
                 Err(reply) => ("", reply.into()),
             };
-            service.capacity.meter.called(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
+            let took = started.elapsed();
+            service.capacity.meter.called(name, took, !matches!(response.reply, Reply::Answer(_)));
+            service.calls.fetch_add(1, Ordering::Relaxed);
+            service.calls_us.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
             shape(response)
         };
         self.run(&caller, lease, cancelled, work, weigh).await
@@ -192,6 +203,21 @@ impl Service {
                 return worker;
             }
         }
+    }
+
+    /// What callers asked of this vault, and what it says of itself.
+    pub(crate) async fn measures(&self) -> Vec<Measure> {
+        let IndexProgress { files, is_over } = self.progress().await;
+        let seconds = Duration::from_micros(self.calls_us.load(Ordering::Relaxed)).as_secs_f64();
+        let calls = self.calls.load(Ordering::Relaxed);
+        let mut measures = vec![
+            Measure::gauge("quipu_notes", "Files in the index.", files as f64),
+            Measure::gauge("quipu_indexed", "1 when the vault is indexed.", f64::from(u8::from(is_over))),
+            Measure::counter("quipu_calls_total", "Calls of tools that were answered.", calls as f64),
+            Measure::counter("quipu_call_seconds_total", "Time that these took, waiting included.", seconds),
+        ];
+        measures.extend(self.vault.measures());
+        measures
     }
 
     /// The last known index progress.

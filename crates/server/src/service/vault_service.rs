@@ -12,6 +12,7 @@ use quipu_tools::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::measure::Measure;
 use super::trail::{ClientCalls, ToolLatency, TrailPage};
 
 /// A vault, here or in another process.
@@ -47,9 +48,9 @@ pub trait VaultService: Send + Sync {
         None
     }
 
-    /// The number of the last change by any server that answers include; `None` where there is no other server.
-    fn position(&self) -> Option<i64> {
-        None
+    /// Its own metrics.
+    fn measures(&self) -> Vec<Measure> {
+        Vec::new()
     }
 
     /// See [`quipu_tools::Registry::whole_graph`].

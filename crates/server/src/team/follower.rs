@@ -12,9 +12,9 @@ use quipu_core::Knowledge;
 use quipu_core::index::FileBatch;
 use quipu_core::ports::NoteFeed;
 
-/// How often the feed is read when no call asks for it: often after a change, seldom in an idle graph.
-const BUSY_INTERVAL: Duration = Duration::from_millis(100);
-const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the feed is read when neither a call nor a notification of the database asks for it. Notifications may be lost.
+const BUSY_INTERVAL: Duration = Duration::from_secs(1);
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long after a change or a call a graph counts as busy.
 const BUSY: Duration = Duration::from_secs(10);
@@ -48,9 +48,21 @@ struct FollowProgress {
     /// The last change in the index; `None` until every note was read once.
     position: Option<i64>,
     failing_since: Option<Instant>,
+    /// When the index was last level with the feed.
+    level_at: Instant,
     /// When something last happened.
     active: Instant,
     is_stopped: bool,
+}
+
+/// How far the index of a server is.
+pub(super) struct Position {
+    /// The number of the last change in it.
+    pub(super) number: i64,
+    /// Whether the feed cannot be read now.
+    pub(super) is_failing: bool,
+    /// How long ago it was last level with the feed.
+    pub(super) age: Duration,
 }
 
 /// Why an answer may be older than what other servers have acknowledged.
@@ -81,6 +93,7 @@ impl Follower {
             is_woken: false,
             position: None,
             failing_since: None,
+            level_at: Instant::now(),
             active: Instant::now(),
             is_stopped: false,
         };
@@ -132,9 +145,14 @@ impl Follower {
         self.state.progress.lock().position.is_some()
     }
 
-    /// The number of the last change in the index.
-    pub(super) fn position(&self) -> i64 {
-        self.state.progress.lock().position.unwrap_or_default()
+    /// How far the index is.
+    pub(super) fn position(&self) -> Position {
+        let progress = self.state.progress.lock();
+        Position {
+            number: progress.position.unwrap_or_default(),
+            is_failing: progress.failing_since.is_some(),
+            age: progress.level_at.elapsed(),
+        }
     }
 }
 
@@ -173,6 +191,7 @@ impl FollowerThread {
                         tracing::info!("the database answers again");
                     }
                     progress.answered = ticket;
+                    progress.level_at = Instant::now();
                     if changed {
                         progress.active = Instant::now();
                     }

@@ -11,10 +11,10 @@ use quipu_tools::{
 };
 use serde_json::Value;
 
-use super::follower::Follower;
+use super::follower::{Follower, Position};
 use crate::engine::{Engine, EngineOptions, FirstPass};
 use crate::served_vault::ServedVault;
-use crate::service::{IndexProgress, Report, TrailPage, VaultChangeListener, VaultService};
+use crate::service::{IndexProgress, Measure, Report, TrailPage, VaultChangeListener, VaultService};
 
 /// How a server opens a graph.
 #[derive(Debug, Clone)]
@@ -53,6 +53,14 @@ impl TeamGraph {
         }
         &self.engine
     }
+
+    /// Before the answer is sent: the client's next call may come to another server. Should it fail, that server refuses more than
+    /// it has to, and the next call here records it.
+    fn record_shown(&self, session: &Session) {
+        if let Err(error) = self.engine.open().knowledge().record_shown(session) {
+            tracing::warn!("cannot record what a client was shown: {error}");
+        }
+    }
 }
 
 impl Drop for TeamGraph {
@@ -77,6 +85,7 @@ impl VaultService for TeamGraph {
         // Without a key the store gives every write its own, by which it recognises a transaction that it repeats.
         let mut response = self.engine.call(tool, arguments, session, key);
         response.warnings.extend(lag.map(|lag| lag.to_string()));
+        self.record_shown(session);
         response
     }
 
@@ -85,7 +94,9 @@ impl VaultService for TeamGraph {
     }
 
     fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
-        self.current().indexed().read_resource(session, uri)
+        let read = self.current().indexed().read_resource(session, uri);
+        self.record_shown(session);
+        read
     }
 
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
@@ -100,8 +111,21 @@ impl VaultService for TeamGraph {
         self.follower.lag().map(|lag| lag.to_string())
     }
 
-    fn position(&self) -> Option<i64> {
-        Some(self.follower.position())
+    fn measures(&self) -> Vec<Measure> {
+        let Position { number, is_failing, age } = self.follower.position();
+        let position = "The last change of the notes by any server that is in the index.";
+        let age_is = "How long ago the index was last level with the database.";
+        let mut measures = vec![
+            Measure::gauge("quipu_feed_position", position, number as f64),
+            Measure::gauge(
+                "quipu_feed_lagging",
+                "1 while the changes of other servers cannot be read.",
+                f64::from(u8::from(is_failing)),
+            ),
+            Measure::gauge("quipu_feed_age_seconds", age_is, age.as_secs_f64()),
+        ];
+        measures.extend(self.engine.open().measures());
+        measures
     }
 
     fn whole_graph(&self) -> Result<WholeGraph, ToolError> {

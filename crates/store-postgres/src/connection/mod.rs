@@ -2,6 +2,7 @@
 //! after a bounded wait.
 
 mod address;
+mod commits;
 mod hosts;
 mod outage;
 mod password_file;
@@ -10,6 +11,7 @@ mod tls;
 mod wakeups;
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -22,11 +24,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Config;
 
 use crate::failure::DatabaseError;
+use crate::graphs::Graph;
 
 pub(crate) use address::chain;
 pub use address::{AddressError, DatabaseAddress};
+pub use commits::CommitTimes;
+use commits::Commits;
 use hosts::Hosts;
 use outage::Outage;
+pub(crate) use wakeups::WakeListener;
 pub use wakeups::{Subscription, Wakeups};
 
 /// Connections of one process, at most.
@@ -74,6 +80,7 @@ pub struct PostgresDatabase {
     pool: Pool,
     patience: Duration,
     outage: Outage,
+    commits: Commits,
     /// Taken when it is dropped.
     runtime: Option<Runtime>,
 }
@@ -130,7 +137,15 @@ impl PostgresDatabase {
             .build()
             .expect("the pool has a runtime for its timeouts");
         let (place, patience) = (address.to_string(), address.patience);
-        let database = Self { place, hosts, pool, patience, outage: Outage::default(), runtime: Some(runtime) };
+        let database = Self {
+            place,
+            hosts,
+            pool,
+            patience,
+            outage: Outage::default(),
+            commits: Commits::default(),
+            runtime: Some(runtime),
+        };
         let asked = database.attempt(
             patience.min(FIRST_PATIENCE),
             async |client, _| Ok(client.batch_execute("").await?),
@@ -198,12 +213,39 @@ impl PostgresDatabase {
     pub(crate) fn write<T, R>(
         &self,
         scope: Scope,
-        mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
+        work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
     ) -> Result<Result<T, R>, DatabaseError> {
-        let set = scope.set();
+        let wake =
+            |outcome: &Result<Result<T, R>, _>| matches!(outcome, Ok(Ok(_))).then(|| wakeups::notification(scope));
+        let started = Instant::now();
+        let outcome = self.transact(&scope.set(), work, wake);
+        if let (Scope::Graph(graph), Ok(Ok(_))) = (scope, &outcome) {
+            self.commits.add(graph, started.elapsed());
+        }
+        outcome
+    }
+
+    /// The same for what no follower waits for and no client was told: nobody is woken, and the commit does not wait for the
+    /// disk.
+    pub(crate) fn write_quietly<T>(
+        &self,
+        scope: Scope,
+        mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let set = format!("{}; SET LOCAL synchronous_commit = off", scope.set());
+        let outcome = self.transact(&set, async |tx| Ok(Ok::<_, Infallible>(work(tx).await?)), |_| None)?;
+        Ok(outcome.unwrap_or_else(|never| match never {}))
+    }
+
+    fn transact<T, R>(
+        &self,
+        set: &str,
+        mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
+        then: impl Fn(&Result<Result<T, R>, DatabaseError>) -> Option<String>,
+    ) -> Result<Result<T, R>, DatabaseError> {
         let run = async |client: &mut Client, in_doubt: &Cell<bool>| {
             let tx = client.transaction().await?;
-            let (begun, outcome) = tokio::join!(biased; tx.batch_execute(&set), work(&tx));
+            let (begun, outcome) = tokio::join!(biased; tx.batch_execute(set), work(&tx));
             begun?;
             let outcome = outcome?;
             if outcome.is_ok() {
@@ -214,12 +256,22 @@ impl PostgresDatabase {
             }
             Ok(outcome)
         };
-        self.attempt(self.patience, run, |outcome| matches!(outcome, Ok(Ok(_))).then(|| wakeups::notification(scope)))
+        self.attempt(self.patience, run, then)
     }
 
     /// Since when no call has been answered.
     pub fn unreachable_since(&self) -> Option<Timestamp> {
         self.outage.start().map(|start| timestamp(start.at_ns))
+    }
+
+    /// How long no call has been answered.
+    pub fn unreachable_for(&self) -> Option<Duration> {
+        self.outage.start().map(outage::Start::age)
+    }
+
+    /// The writes of this process to a graph.
+    pub fn commit_times(&self, graph: &Graph) -> CommitTimes {
+        self.commits.of(graph.id)
     }
 
     /// The connections.

@@ -17,7 +17,7 @@
 
 use std::collections::HashMap;
 use std::future::{pending, poll_fn};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -46,10 +46,14 @@ pub struct Subscription {
     seen: u64,
 }
 
+/// Called when something may have changed, on the thread of the listening connection: it must not block.
+pub(crate) type WakeListener = dyn Fn() + Send + Sync;
+
 #[derive(Default)]
 struct State {
     counts: Mutex<Counts>,
     changed: Condvar,
+    listeners: Mutex<HashMap<i64, Vec<Weak<WakeListener>>>>,
 }
 
 /// How often each topic was woken, and all of them together.
@@ -84,6 +88,16 @@ impl Wakeups {
     /// For changes of graphs and tokens themselves.
     pub fn subscribe_to_access(&self) -> Subscription {
         self.subscribe_to(SHARED)
+    }
+
+    /// Calls a listener for changes of a graph until it is dropped.
+    pub(crate) fn listen(&self, graph: i64, listener: &Arc<WakeListener>) {
+        let mut listeners = self.state.listeners.lock();
+        listeners.retain(|_, listeners| {
+            listeners.retain(|listener| listener.strong_count() > 0);
+            !listeners.is_empty()
+        });
+        listeners.entry(graph).or_default().push(Arc::downgrade(listener));
     }
 
     fn subscribe_to(&self, topic: i64) -> Subscription {
@@ -123,6 +137,12 @@ impl State {
         }
         drop(counts);
         self.changed.notify_all();
+        let woken = |(graph, _): &(&i64, _)| topic.is_none_or(|topic| topic == **graph);
+        let listeners: Vec<_> =
+            self.listeners.lock().iter().filter(woken).flat_map(|(_, of_graph)| of_graph.clone()).collect();
+        for listener in listeners.iter().filter_map(Weak::upgrade) {
+            listener();
+        }
     }
 }
 

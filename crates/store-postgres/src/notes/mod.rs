@@ -5,6 +5,8 @@ mod files;
 mod history;
 mod read;
 mod save;
+mod shown;
 mod vault;
 
+pub use shown::PostgresShownNotes;
 pub use vault::PostgresVault;

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use deadpool_postgres::{Client, Transaction};
+use parking_lot::Mutex;
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
@@ -16,7 +17,7 @@ use super::files::excluded;
 use super::history;
 use super::read;
 use super::save;
-use crate::connection::{PostgresDatabase, Scope};
+use crate::connection::{PostgresDatabase, Scope, WakeListener, Wakeups};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
 use crate::request::random_key;
@@ -29,12 +30,22 @@ pub struct PostgresVault {
     database: Arc<PostgresDatabase>,
     graph: i64,
     scope: Scope,
+    wakeups: Option<Arc<Wakeups>>,
+    /// Woken by changes as long as this vault is open.
+    listeners: Mutex<Vec<Arc<WakeListener>>>,
 }
 
 impl PostgresVault {
     /// The notes of a graph of a database.
     pub fn new(database: Arc<PostgresDatabase>, graph: &Graph) -> Self {
-        Self { database, graph: graph.id, scope: Scope::Graph(graph.id) }
+        let scope = Scope::Graph(graph.id);
+        Self { database, graph: graph.id, scope, wakeups: None, listeners: Mutex::default() }
+    }
+
+    /// The same, with a feed that wakes its readers.
+    #[must_use]
+    pub fn with_wakeups(self, wakeups: Arc<Wakeups>) -> Self {
+        Self { wakeups: Some(wakeups), ..self }
     }
 
     /// Every note and its version, in order of path.
@@ -210,6 +221,14 @@ impl NoteFeed for PostgresVault {
     fn changes_since(&self, number: i64) -> Result<NoteChanges, FeedError> {
         let changes = self.database.read_now(self.scope, async |db| read::changes_since(db, self.graph, number).await);
         changes.map_err(|error| FeedError(error.into()))
+    }
+
+    fn on_change(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        if let Some(wakeups) = &self.wakeups {
+            let listener: Arc<WakeListener> = Arc::from(wake);
+            wakeups.listen(self.graph, &listener);
+            self.listeners.lock().push(listener);
+        }
     }
 }
 

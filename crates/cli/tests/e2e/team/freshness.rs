@@ -1,12 +1,13 @@
 //! What one server acknowledged, the next call on any server sees.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use quipu_testkit::generate::Random;
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::{TeamServer, create_graph};
+use super::{TeamServer, create_graph, wait_for};
 
 /// Calls of the random test; more by hand.
 const STEPS: usize = 400;
@@ -44,11 +45,11 @@ fn write(server: &TeamServer, random: &mut Random, known: &mut Acknowledged, ste
         (0 | 1, Some(id), _) => {
             let line = format!("line{step}");
             let edits = json!([{ "op": "append", "text": line }]);
-            server.change("edit_node", json!({ "id": id, "edits": edits }));
+            server.call("edit_node", json!({ "id": id, "edits": edits }));
             known.notes.entry(id).and_modify(|text| *text = format!("{text}\n{line}"));
         }
         (2, Some(id), _) if known.notes.len() > 3 => {
-            server.change("delete_node", json!({ "id": id }));
+            server.call("delete_node", json!({ "id": id }));
             known.notes.remove(&id);
         }
         (3, _, Some(entity)) => {
@@ -101,4 +102,21 @@ fn ids(server: &TeamServer) -> Vec<String> {
         .collect();
     ids.sort();
     ids
+}
+
+/// Without a call that would have it read the feed, and sooner than it would by itself.
+#[test]
+fn notification_has_other_servers_read_a_change_at_once() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let [one, two] = [TeamServer::start(&url), TeamServer::start(&url)];
+    let mut waits = Vec::new();
+    for number in 1..=10 {
+        one.call("create_node", json!({ "id": format!("note{number}.md"), "content": "x" }));
+        let written = Instant::now();
+        wait_for("the other server has the change", || two.metric("quipu_feed_position") >= f64::from(number));
+        waits.push(written.elapsed());
+    }
+    waits.sort();
+    assert!(waits[waits.len() / 2] < Duration::from_millis(250), "{waits:?}");
 }

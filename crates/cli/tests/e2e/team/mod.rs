@@ -6,6 +6,9 @@ mod answers;
 mod faults;
 mod freshness;
 mod graphs;
+mod guards;
+mod isolation;
+mod vectors;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -84,12 +87,19 @@ impl TeamServer {
         Self::launch_in(url, arguments, &[])
     }
 
+    /// Starts a server that computes vectors.
+    fn start_with_model(url: &str) -> Self {
+        let server = Self::launch_in(url, &["--graph", GRAPH], &[("QUIPU_EMBEDDING_PROVIDER", "builtin")]);
+        server.await_ready();
+        server
+    }
+
     /// The same with variables of its environment.
     fn launch_in(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(QUIPU);
         command.args(["serve", "--http", &address.to_string()]).args(arguments).env("QUIPU_DATABASE_URL", url);
-        // Vectors of the model take minutes of a test's time, and no answer here depends on them.
+        // Vectors of the model take minutes of a test's time, and few answers here depend on them.
         command.env("QUIPU_EMBEDDING_PROVIDER", "none").envs(variables.iter().copied()).stdin(Stdio::null());
         let server = Self { child: command.spawn().unwrap(), address };
         wait_for("the server listens", || TcpStream::connect(address).is_ok());
@@ -113,14 +123,20 @@ impl TeamServer {
         result["structuredContent"].clone()
     }
 
-    /// Changes a note, once more if this server last showed it to the client before another server changed it.
-    fn change(&self, tool: &str, arguments: Value) -> Value {
-        let result = self.try_call(tool, arguments.clone(), None).unwrap();
-        if result["isError"] == json!(true) && result.to_string().contains(CHANGED) {
-            return self.call(tool, arguments);
-        }
-        assert_eq!(result["isError"], json!(false), "{tool} {arguments}: {result}");
-        result["structuredContent"].clone()
+    /// The result of a call by a client of this name.
+    fn call_as(&self, client: &str, tool: &str, arguments: Value) -> Value {
+        let mut params = modern(json!({ "name": tool, "arguments": arguments }));
+        params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = json!(client);
+        let answer = Post::call(tool, &params).send(self.address).unwrap();
+        answer.message().unwrap_or_else(|| panic!("{answer:?}"))["result"].clone()
+    }
+
+    /// A metric of the graph.
+    fn metric(&self, name: &str) -> f64 {
+        let page = Post::get("/metrics").send(self.address).unwrap().body;
+        let start = format!("{name}{{graph=\"{GRAPH}\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&start));
+        value.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
     }
 
     fn try_call(&self, tool: &str, arguments: Value, key: Option<&str>) -> io::Result<Value> {

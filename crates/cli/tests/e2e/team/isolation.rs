@@ -1,0 +1,265 @@
+//! Graphs of one server are apart for every tool, resource, completion and error, and none takes the time of another.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quipu_core::ports::{Clock, SystemClock};
+use quipu_store_postgres::{NewToken, PostgresDatabase};
+use quipu_testkit::postgres;
+use serde_json::{Value, json};
+
+use super::{TeamServer, wait_for};
+use crate::client::modern;
+use crate::http::{Answer, Post};
+
+/// In every text of the other graph, and in no request.
+const SECRET: &str = "cinnabar";
+
+/// Texts that would end a statement, a text in quotes, a pattern or an identifier.
+const HOSTILE: [&str; 6] = [
+    "'; DROP SCHEMA quipu CASCADE; --",
+    "x' OR '1'='1",
+    "\" OR 1=1; --",
+    "$1::bytea\\' %s {0} %' _",
+    "nul\u{0}nul",
+    "\u{10FFFF}0'); SET quipu.graph = '2'; --",
+];
+
+/// A server of two graphs, and tokens of scope `admin` for each.
+struct TwoGraphs {
+    server: TeamServer,
+    url: String,
+    one: String,
+    two: String,
+}
+
+impl TwoGraphs {
+    fn start() -> Option<Self> {
+        let url = postgres::database()?;
+        let database = PostgresDatabase::connect(&url).unwrap();
+        database.migrate().unwrap();
+        let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+        let token = |graph: &str| {
+            database.create_graph(graph).unwrap();
+            let graphs = [graph.to_owned()];
+            let new = NewToken { name: graph, scope: "admin", graphs: &graphs, created: now, expires: None };
+            database.create_token(&new).unwrap().0
+        };
+        let (one, two) = (token("one"), token("two"));
+        let server = TeamServer::launch_with(&url, &["--require-token"]);
+        let graphs = Self { server, url, one, two };
+        let note = json!({ "id": "secret.md", "content": format!("# Hidden {SECRET}\n\n#{SECRET} [[{SECRET}]]\n") });
+        graphs.call(&graphs.two, "create_node", &note);
+        let entity = json!({ "name": format!("{SECRET} mine"), "entity_type": "Concept", "observations": [SECRET] });
+        graphs.call(&graphs.two, "create_entity", &entity);
+        Some(graphs)
+    }
+
+    fn send(&self, token: &str, method: &str, params: Value) -> Answer {
+        let post = match params["name"].as_str() {
+            Some(tool) if method == "tools/call" => Post::call(tool, &modern(params.clone())),
+            _ => Post::modern(method, &modern(params)),
+        };
+        post.bearer(token).send(self.server.address).unwrap()
+    }
+
+    fn call(&self, token: &str, tool: &str, arguments: &Value) -> Value {
+        let answer = self.send(token, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        let message = answer.message().unwrap_or_else(|| panic!("{tool} {arguments}: {answer:?}"));
+        assert!(answer.status == 200, "{tool} {arguments}: {answer:?}");
+        message
+    }
+
+    fn tools(&self, token: &str) -> Vec<Value> {
+        let listed = self.send(token, "tools/list", json!({})).message().unwrap();
+        listed["result"]["tools"].as_array().unwrap().clone()
+    }
+
+    /// What the other graph has, byte for byte.
+    fn other_graph(&self) -> String {
+        let sql = "SELECT (SELECT md5(string_agg(path || bytes::text, ',' ORDER BY path)) FROM quipu.note n \
+                   JOIN quipu.graph g ON g.id = n.graph WHERE g.name = 'two') || (SELECT string_agg(e.name, ',') \
+                   FROM quipu.entity e JOIN quipu.graph g ON g.id = e.graph WHERE g.name = 'two')";
+        postgres::sql(&self.url, sql)
+    }
+}
+
+/// Arguments that a schema accepts, every text being this one.
+fn arguments(schema: &Value, text: &str) -> Value {
+    if let Some(choices) = schema["enum"].as_array() {
+        return choices[0].clone();
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    match kind {
+        Some("object") => {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            fields.map(|(name, field)| (name.clone(), arguments(field, text))).collect()
+        }
+        Some("array") => json!([arguments(&schema["items"], text)]),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        Some("boolean") => json!(true),
+        _ => json!(text),
+    }
+}
+
+/// Every tool with every argument, and with only those that it needs.
+fn calls_of(tool: &Value, text: &str) -> [Value; 2] {
+    let schema = &tool["inputSchema"];
+    let all = arguments(schema, text);
+    let needed: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let fewest = all.as_object().unwrap().iter().filter(|(name, _)| needed.contains(&name.as_str()));
+    let fewest = fewest.map(|(name, value)| (name.clone(), value.clone())).collect();
+    [all, fewest]
+}
+
+#[test]
+fn token_of_one_graph_learns_and_changes_nothing_of_another() {
+    let Some(graphs) = TwoGraphs::start() else { return };
+    let before = graphs.other_graph();
+    let tools = graphs.tools(&graphs.one);
+    assert!(tools.len() > 40, "{} tools", tools.len());
+    for text in ["secret.md", "secret", "*", "hidden"] {
+        for tool in &tools {
+            for arguments in calls_of(tool, text) {
+                let answer = graphs.call(&graphs.one, tool["name"].as_str().unwrap(), &arguments).to_string();
+                assert!(!answer.contains(SECRET), "{tool} {arguments}: {answer}");
+            }
+        }
+    }
+    for (method, params) in [
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "quipu://note/secret.md" })),
+        ("prompts/list", json!({})),
+        (
+            "completion/complete",
+            json!({ "ref": { "type": "ref/resource", "uri": "quipu://note/{+id}" },
+                    "argument": { "name": "id", "value": "s" } }),
+        ),
+    ] {
+        let answer = graphs.send(&graphs.one, method, params);
+        assert!(!answer.body.contains(SECRET), "{method}: {}", answer.body);
+        assert!(method == "resources/read" || answer.message().unwrap()["result"].is_object(), "{method}: {answer:?}");
+    }
+    for path in ["/g/two/mcp", "/g/two/api/graph", "/g/two/api/status", "/g/none/mcp", "/g/none/api/graph"] {
+        let mut post = Post::list().bearer(&graphs.one);
+        post.line = format!("POST {path} HTTP/1.1");
+        let answer = post.send(graphs.server.address).unwrap();
+        assert_eq!(answer.status, 404, "{path}: {}", answer.body);
+        assert_eq!(
+            answer.body.replace("`two`", "`none`").contains("there is no graph `none`"),
+            true,
+            "{}",
+            answer.body
+        );
+    }
+    assert_eq!(graphs.other_graph(), before);
+    let own = graphs.call(&graphs.two, "get_node", &json!({ "id": "secret.md" })).to_string();
+    assert!(own.contains(SECRET), "its own token reads it: {own}");
+}
+
+#[test]
+fn no_text_of_a_client_becomes_sql() {
+    let Some(graphs) = TwoGraphs::start() else { return };
+    let before = graphs.other_graph();
+    for (number, text) in HOSTILE.into_iter().enumerate() {
+        for tool in graphs.tools(&graphs.one) {
+            for arguments in calls_of(&tool, text) {
+                let answer = graphs.call(&graphs.one, tool["name"].as_str().unwrap(), &arguments).to_string();
+                for word in ["the database returned an error", "server's log", "syntax error", "SQLSTATE"] {
+                    assert!(!answer.contains(word), "{} {arguments}: {answer}", tool["name"]);
+                }
+            }
+        }
+        let note = graphs.call(&graphs.one, "create_node", &json!({ "id": format!("n{number}.md"), "content": text }));
+        assert_eq!(note["result"]["isError"], json!(false), "{note}");
+        let name = format!("{text} by name");
+        let entity = json!({ "name": name, "entity_type": "Concept", "force": true });
+        let made = graphs.call(&graphs.one, "create_entity", &entity);
+        let id = made["result"]["structuredContent"]["entity_id"].clone();
+        let read = graphs.call(&graphs.one, "get_entity", &json!({ "entity_id": id }));
+        assert_eq!(read["result"]["structuredContent"]["name"], json!(name), "{made} {read}");
+    }
+    for path in ["/g/'%20OR%20'1'='1/mcp", "/g/two'--/mcp", "/g/%27;DROP%20SCHEMA%20quipu/mcp"] {
+        let mut post = Post::list().bearer(&graphs.one);
+        post.line = format!("POST {path} HTTP/1.1");
+        assert_eq!(post.status(graphs.server.address), 404, "{path}");
+    }
+    assert_eq!(Post::list().bearer("x' OR '1'='1").status(graphs.server.address), 401);
+    assert_eq!(graphs.other_graph(), before);
+}
+
+/// Calls of one graph wait for a lock in the database; those of the other are answered meanwhile.
+#[test]
+fn graph_whose_calls_wait_does_not_hold_up_another() {
+    let Some(graphs) = TwoGraphs::start() else { return };
+    let made = graphs.call(&graphs.one, "create_entity", &json!({ "name": "Ada", "entity_type": "User" }));
+    let entity = made["result"]["structuredContent"]["entity_id"].clone();
+    let lock = "BEGIN; SELECT FROM quipu.memory_head FOR UPDATE; SELECT FROM quipu.note_head \
+                JOIN quipu.graph ON id = graph WHERE name = 'one' FOR UPDATE; SELECT pg_sleep(6)";
+    let lock = lock.replace("memory_head FOR", "memory_head JOIN quipu.graph ON id = graph WHERE name = 'one' FOR");
+    thread::scope(|scope| {
+        scope.spawn(|| postgres::sql(&graphs.url, &lock));
+        let locks =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+        wait_for("the lock is held", || postgres::sql(&graphs.url, locks) == "1");
+        let held = Instant::now();
+        let waiting: Vec<_> = (0..40)
+            .map(|number| {
+                let (graphs, entity) = (&graphs, &entity);
+                scope.spawn(move || {
+                    let arguments = json!({ "entity_id": entity, "text_content": format!("observation {number}") });
+                    graphs.call(&graphs.one, "create_observation", &arguments)
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(500));
+        for number in 0..5 {
+            let asked = Instant::now();
+            let note = json!({ "id": format!("free{number}.md"), "content": "x" });
+            let answer = graphs.call(&graphs.two, "create_node", &note);
+            assert_eq!(answer["result"]["isError"], json!(false), "{answer}");
+            assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        }
+        assert!(
+            held.elapsed() < Duration::from_secs(6),
+            "the other graph's calls were to be answered while it is held"
+        );
+        assert!(waiting.iter().all(|call| !call.is_finished()), "they wait for the lock");
+        for call in waiting {
+            assert_eq!(call.join().unwrap()["result"]["isError"], json!(false));
+        }
+    });
+}
+
+#[test]
+fn metrics_tell_of_the_pool_and_of_each_graph() {
+    let Some(graphs) = TwoGraphs::start() else { return };
+    let page = || Post::get("/metrics").bearer(&graphs.one).send(graphs.server.address).unwrap().body;
+    let value_in = |page: &str, name: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+    };
+    graphs.call(&graphs.one, "list_nodes", &json!({}));
+    // Servers also commit by themselves: they delete old versions at the start.
+    let commits = ["one", "two"].map(|graph| format!("quipu_commits_total{{graph=\"{graph}\"}}"));
+    wait_for("the server has deleted old versions", || {
+        let page = page();
+        value_in(&page, &commits[0]) >= 1.0 && value_in(&page, &commits[1]) >= 3.0
+    });
+    let before = page();
+    graphs.call(&graphs.one, "create_node", &json!({ "id": "a.md", "content": "x" }));
+    let page = page();
+    let made = commits.map(|name| value_in(&page, &name) - value_in(&before, &name));
+    assert_eq!(made, [1.0, 0.0]);
+    let value = |name: &str| value_in(&page, name);
+    assert!(value("quipu_commit_seconds_total{graph=\"two\"}") > 0.0);
+    assert_eq!(value("quipu_calls_total{graph=\"one\"}"), 2.0);
+    assert!(value("quipu_feed_age_seconds{graph=\"one\"}") < 10.0);
+    assert_eq!((value("quipu_feed_lagging{graph=\"one\"}"), value("quipu_notes{graph=\"one\"}")), (0.0, 1.0));
+    let (open, limit) = (value("quipu_database_connections"), value("quipu_database_connections_limit"));
+    assert!(open >= 1.0 && open <= limit, "{open} of {limit}");
+    assert_eq!((value("quipu_database_waiting"), value("quipu_database_unreachable_seconds")), (0.0, 0.0));
+    let kinds = page.lines().filter(|line| line.starts_with("# TYPE quipu_commits_total")).count();
+    assert_eq!(kinds, 1, "values of one metric are together");
+}

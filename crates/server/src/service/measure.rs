@@ -1,0 +1,40 @@
+//! A number for `/metrics`.
+
+/// One value of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measure {
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub what: &'static str,
+    pub kind: MeasureKind,
+    pub value: f64,
+}
+
+/// How a value behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeasureKind {
+    /// Goes up and down.
+    Gauge,
+    /// Grows from the start of the server.
+    Counter,
+}
+
+impl Measure {
+    pub fn gauge(name: &'static str, what: &'static str, value: f64) -> Self {
+        Self { name, what, kind: MeasureKind::Gauge, value }
+    }
+
+    pub fn counter(name: &'static str, what: &'static str, value: f64) -> Self {
+        Self { name, what, kind: MeasureKind::Counter, value }
+    }
+}
+
+impl MeasureKind {
+    /// Prometheus' word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+        }
+    }
+}

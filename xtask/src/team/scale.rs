@@ -1,0 +1,262 @@
+//! `cargo xtask team --scale`: what more servers, more notes and more graphs cost, beside the embedded store in the same run.
+//!
+//! Database, servers and clients share one machine, so more servers show what sharing costs, not what more machines give.
+
+mod graphs;
+mod load;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{FileChange, VaultFiles};
+use quipu_store_postgres::{PostgresDatabase, PostgresVault};
+use quipu_testkit::generate;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::cluster::{self, Cluster};
+use super::server::TeamServer;
+use crate::load::client::Client;
+use crate::peers::http::Server;
+use crate::postgres;
+use crate::shell;
+
+/// The page that `--write` replaces.
+const PAGE: &str = "docs/team-measurements.md";
+
+/// Seed of the generated notes.
+const SEED: u64 = 5;
+
+/// Notes of the graph under load, and servers that share it.
+const NOTES_UNDER_LOAD: usize = 1000;
+const SERVERS: [usize; 3] = [1, 2, 4];
+
+/// Notes written by one transaction.
+const AT_ONCE: usize = 500;
+
+/// Writes whose visibility on another server is measured.
+const WRITES: usize = 60;
+
+/// A server has to answer so soon after its start, also while it still reads the notes.
+const FIRST_ANSWER: Duration = Duration::from_secs(3);
+
+/// The 95th percentile of the time until another server shows a write.
+const VISIBLE: Duration = Duration::from_millis(150);
+
+pub(crate) fn run(binary: &Path, sizes: &[usize], write: bool) -> anyhow::Result<()> {
+    let cluster = Cluster::alone(&postgres::installed()?)?;
+    let url = cluster::url(&cluster.ports()[..1]);
+    let database = Arc::new(PostgresDatabase::connect(&url)?);
+    database.migrate()?;
+    let mut page = String::new();
+    servers(binary, &url, &database, &mut page)?;
+    let kept = notes(binary, &url, &database, sizes, &mut page);
+    graphs::measure(binary, &url, &database, &mut page)?;
+    println!("{page}");
+    if write {
+        fs::write(shell::root().join(PAGE), format!("{}{page}", intro(binary)))?;
+    }
+    kept
+}
+
+fn intro(binary: &Path) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let profile = if binary.to_string_lossy().contains("release") { " --release" } else { "" };
+    format!(
+        "# Measurements of servers on PostgreSQL\n\nWritten by `cargo xtask team --scale{profile} --write`. Database, servers and \
+         clients ran on one machine with {cores} cores; commits waited for its disk. Search by meaning was off. Exponents say how a \
+         value grows with the number in the first column: 1 is linear, 0 is constant.\n"
+    )
+}
+
+/// Generated notes of a folder, in a new graph too.
+struct Prepared {
+    folder: TempDir,
+    notes: Vec<String>,
+    graph: String,
+}
+
+fn prepare(database: &Arc<PostgresDatabase>, count: usize) -> anyhow::Result<Prepared> {
+    let folder = tempfile::tempdir()?;
+    let notes = generate::vault(folder.path(), count, SEED)?;
+    let graph = format!("n{count}");
+    let vault = PostgresVault::new(database.clone(), &database.create_graph(&graph)?);
+    for paths in notes.chunks(AT_ONCE) {
+        let create = |path: &String| -> anyhow::Result<FileChange> {
+            Ok(FileChange::Create { path: VaultPath::parse(path)?, bytes: fs::read(folder.path().join(path))? })
+        };
+        vault.apply(&paths.iter().map(create).collect::<anyhow::Result<Vec<_>>>()?)?;
+    }
+    Ok(Prepared { folder, notes, graph })
+}
+
+/// Throughput and latency by number of servers.
+fn servers(binary: &Path, url: &str, database: &Arc<PostgresDatabase>, page: &mut String) -> anyhow::Result<()> {
+    let Prepared { folder, notes, graph } = prepare(database, NOTES_UNDER_LOAD)?;
+    let _ = write!(
+        page,
+        "\n## Servers\n{} clients, {NOTES_UNDER_LOAD} notes; a read is `get_node` or `search_docs`, a write `edit_node` or \
+         `create_entity`.\n\n| servers | reads/s | p50 ms | p99 ms | writes/s | p50 ms | p99 ms |\n|---|---|---|---|---|---|---|\n",
+        load::CLIENTS
+    );
+    let mut row = |name: &str, urls: &[String]| -> anyhow::Result<()> {
+        let reads = load::run(urls, &notes, load::Kind::Read)?;
+        let writes = load::run(urls, &notes, load::Kind::Write)?;
+        let _ = writeln!(page, "| {name} | {reads} | {writes} |");
+        Ok(())
+    };
+    for count in SERVERS {
+        let servers = (0..count).map(|_| started(binary, url)).collect::<anyhow::Result<Vec<_>>>()?;
+        let urls: Vec<String> = servers.iter().map(|server| server.url_of(&graph)).collect();
+        for url in &urls {
+            await_loaded(url, NOTES_UNDER_LOAD)?;
+        }
+        row(&count.to_string(), &urls)?;
+    }
+    let (server, _) = Server::start_in(binary, &[], folder, tempfile::tempdir()?)?;
+    await_loaded(&server.url, NOTES_UNDER_LOAD)?;
+    row("embedded store", std::slice::from_ref(&server.url))
+}
+
+/// Start, memory and visibility by number of notes. The error is a bound that was not kept; the page has the value.
+fn notes(
+    binary: &Path,
+    url: &str,
+    database: &Arc<PostgresDatabase>,
+    sizes: &[usize],
+    page: &mut String,
+) -> anyhow::Result<()> {
+    page.push_str(
+        "\n## Notes\nThe first answer is that of `list_nodes` to a client that connects as soon as the server listens; it may \
+         cover a part of the notes. A write is visible when another server, asked after the acknowledgement, has returned \
+         it.\n\n| notes | first answer s | loaded s | resident MB | visible p50 ms | visible p95 ms | embedded: first answer s | \
+         loaded s | resident MB |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let (mut rows, mut broken) = (Vec::new(), Vec::new());
+    for size in sizes {
+        let prepared = match database.graph(&format!("n{size}"))? {
+            Some(_) => Prepared { folder: generated(*size)?, notes: Vec::new(), graph: format!("n{size}") },
+            None => prepare(database, *size)?,
+        };
+        let team = start_of_team(binary, url, &prepared, *size)?;
+        let embedded = start_of_embedded(binary, prepared, *size)?;
+        let Start { first, loaded, resident } = team.start;
+        let (p50, p95) = (load::percentile(&team.visible, 0.5), load::percentile(&team.visible, 0.95));
+        let _ = writeln!(
+            page,
+            "| {size} | {first:.2} | {loaded:.1} | {} | {p50:.1} | {p95:.1} | {:.2} | {:.1} | {} |",
+            resident / 1_000_000,
+            embedded.first,
+            embedded.loaded,
+            embedded.resident / 1_000_000
+        );
+        if first > FIRST_ANSWER.as_secs_f64() {
+            broken.push(format!("{size} notes: the first answer took {first:.1} s"));
+        }
+        if p95 > VISIBLE.as_secs_f64() * 1000.0 {
+            broken.push(format!("{size} notes: a write was visible after {p95:.0} ms (p95)"));
+        }
+        rows.push((*size as f64, [first, loaded, resident as f64, p50, p95]));
+    }
+    let exponent = |column: usize| exponent(rows.iter().map(|(size, values)| (*size, values[column])));
+    let exponents: Vec<String> = (0..5).map(exponent).collect();
+    let _ = writeln!(page, "| exponent | {} | | | |", exponents.join(" | "));
+    ensure!(broken.is_empty(), "{}", broken.join("; "));
+    Ok(())
+}
+
+fn generated(size: usize) -> anyhow::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    generate::vault(folder.path(), size, SEED)?;
+    Ok(folder)
+}
+
+/// How a value grows between the first and the last size.
+fn exponent(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let points: Vec<(f64, f64)> = points.collect();
+    match (points.first(), points.last()) {
+        (Some(first), Some(last)) if first.0 < last.0 && first.1 > 0.0 => {
+            format!("{:.2}", (last.1 / first.1).ln() / (last.0 / first.0).ln())
+        }
+        _ => "–".to_owned(),
+    }
+}
+
+/// The start of a server, in seconds and bytes.
+struct Start {
+    first: f64,
+    loaded: f64,
+    resident: usize,
+}
+
+struct Team {
+    start: Start,
+    /// From the acknowledgement until another server has returned the write.
+    visible: Vec<Duration>,
+}
+
+fn start_of_team(binary: &Path, url: &str, prepared: &Prepared, size: usize) -> anyhow::Result<Team> {
+    let begun = Instant::now();
+    let server = TeamServer::start(binary, url.to_owned(), Vec::new())?;
+    let (first, loaded) = watch_start(begun, &server.url_of(&prepared.graph), size)?;
+    let resident = server.resident_bytes()?;
+    let other = started(binary, url)?;
+    await_loaded(&other.url_of(&prepared.graph), size)?;
+    let mut writer = Client::connect(&server.url_of(&prepared.graph), "")?;
+    let mut reader = Client::connect(&other.url_of(&prepared.graph), "")?;
+    let mut visible = Vec::new();
+    for number in 0..WRITES {
+        let id = format!("visible/{number}.md");
+        let made = writer.call("create_node", &json!({ "id": id, "content": format!("seen{number}\n") }))?;
+        ensure!(made["isError"] == false, "{made}");
+        let acknowledged = Instant::now();
+        let found = reader.call("search_docs", &json!({ "query": format!("seen{number}"), "maxResults": 5 }))?;
+        ensure!(found.to_string().contains(&id), "{id} is not visible: {found}");
+        visible.push(acknowledged.elapsed());
+    }
+    Ok(Team { start: Start { first, loaded, resident }, visible })
+}
+
+fn start_of_embedded(binary: &Path, prepared: Prepared, size: usize) -> anyhow::Result<Start> {
+    let begun = Instant::now();
+    let (server, _) = Server::start_in(binary, &[], prepared.folder, tempfile::tempdir()?)?;
+    let (first, loaded) = watch_start(begun, &server.url, size)?;
+    Ok(Start { first, loaded, resident: crate::load::resident_bytes(server.process.id())? })
+}
+
+/// The seconds until the first answer, and until an answer covers all notes.
+fn watch_start(begun: Instant, url: &str, notes: usize) -> anyhow::Result<(f64, f64)> {
+    let mut first = None;
+    loop {
+        ensure!(begun.elapsed() < Duration::from_secs(600), "the server does not load {notes} notes");
+        if let Ok(total) = total(url) {
+            let now = begun.elapsed().as_secs_f64();
+            let first = *first.get_or_insert(now);
+            if total >= notes as u64 {
+                return Ok((first, now));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The number of notes that an answer covers.
+fn total(url: &str) -> anyhow::Result<u64> {
+    let mut client = Client::connect(url, "")?;
+    let listed = client.call("list_nodes", &json!({ "limit": 1 }))?;
+    ensure!(listed["isError"] == false, "{listed}");
+    listed["structuredContent"]["total"].as_u64().context("a list has a total")
+}
+
+fn started(binary: &Path, url: &str) -> anyhow::Result<TeamServer> {
+    TeamServer::start(binary, url.to_owned(), Vec::new())
+}
+
+fn await_loaded(url: &str, notes: usize) -> anyhow::Result<()> {
+    watch_start(Instant::now(), url, notes).map(|_| ())
+}
