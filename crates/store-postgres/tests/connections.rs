@@ -63,7 +63,7 @@ fn relay(mut client: TcpStream, config: Arc<ServerConfig>, socket: &str, is_brea
             Ok(0) => return,
             Ok(length) => {
                 let has = |text: &str| bytes[..length].windows(text.len()).any(|part| part == text.as_bytes());
-                is_writing = if has("BEGIN") { !has("BEGIN READ ONLY") } else { is_writing };
+                is_writing = !has("READ ONLY") && (is_writing || has("START TRANSACTION") || has("BEGIN"));
                 let is_lost = is_writing && has("COMMIT") && is_breaking.swap(false, Ordering::Relaxed);
                 database.write_all(&bytes[..length]).expect("the database reads");
                 if is_lost {

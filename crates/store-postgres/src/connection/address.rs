@@ -206,7 +206,7 @@ impl UrlParts {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if path.contains('@') {
-            // The rest of a password with a `/` in it, which would be taken for the name of the database.
+            // The rest of a password with a `/` in it, which would be treated as the name of the database.
             return Err(AddressError::Form);
         }
         let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));

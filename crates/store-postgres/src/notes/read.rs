@@ -118,7 +118,7 @@ pub(super) async fn version(
     row::first(db, sql, &[&graph, &change, &position, &path], read).await
 }
 
-/// The first path of a request that was carried out, and when that was.
+/// The first path of a request that was applied, and when that was.
 pub(super) async fn carried_out(
     db: &impl GenericClient,
     graph: i64,
