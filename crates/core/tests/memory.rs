@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, Creation, DuplicateRule, Entity, EntityDraft, EntityId, EntityTypes, Field, Fields, Memory, MemoryParts,
-    PageRequest, SearchBy, SearchQuery, SubgraphQuery,
+    Bulk, Creation, DuplicateRule, Entity, EntityDraft, EntityId, EntityTypes, Memory, MemoryField, MemoryFields,
+    MemoryParts, PageRequest, SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, RelationFilter, Role};
 use quipu_testkit::memory_conformance::MemoryStorage;
@@ -182,9 +182,9 @@ fn what_has_the_word_says_so_however_many_have_it() {
     let query = SearchQuery { text: "tea".into(), limit: 200, project: None, by: SearchBy::Both };
     let found = memory.search(&Session::default(), &query).unwrap();
     let story = found.iter().find(|found| found.entity.id == EntityId(1)).expect("it is near");
-    assert!(story.fields.has(Field::Observations), "{story:?}");
+    assert!(story.fields.has(MemoryField::Observations), "{story:?}");
     let page = PageRequest { number: 1, size: 10 };
-    let query = SubgraphQuery { text: "tea".into(), fields: Fields::ALL, page, project: None };
+    let query = SubgraphQuery { text: "tea".into(), fields: MemoryFields::ALL, page, project: None };
     assert_eq!(memory.search_subgraph(&Session::default(), &query).unwrap().total, 1101);
 }
 
@@ -214,10 +214,14 @@ fn what_means_nothing_finds_nothing() {
 }
 
 /// What a search in some fields finds, and of each the observations that fit.
-fn found_in(memory: &Memory, text: &str, fields: &[Field]) -> Vec<(i64, Vec<i64>)> {
+fn found_in(memory: &Memory, text: &str, fields: &[MemoryField]) -> Vec<(i64, Vec<i64>)> {
     let page = PageRequest { number: 1, size: 10 };
-    let query =
-        SubgraphQuery { text: text.into(), fields: fields.iter().copied().collect::<Fields>(), page, project: None };
+    let query = SubgraphQuery {
+        text: text.into(),
+        fields: fields.iter().copied().collect::<MemoryFields>(),
+        page,
+        project: None,
+    };
     let found = memory.search_subgraph(&Session::default(), &query).unwrap();
     let fitting = found.fitting.into_iter().map(|fitting| fitting.into_iter().map(|id| id.0).collect());
     found.subgraph.entities.into_iter().map(|(entity, _)| entity.id.0).zip(fitting).collect()
@@ -233,16 +237,20 @@ fn a_search_in_some_fields_goes_by_nothing_else() {
         memory.create_observation(observed, text, &author()).unwrap();
     }
     make_all(&memory);
-    let own = [Field::Name, Field::Type, Field::Aliases, Field::Description];
+    let own = [MemoryField::Name, MemoryField::Type, MemoryField::Aliases, MemoryField::Description];
     for field in own {
         assert_eq!(found_in(&memory, "vehicle", &[field]), [], "{field:?} has no such word");
     }
-    assert_eq!(found_in(&memory, "vehicle", &[Field::Observations]), []);
-    assert_eq!(found_in(&memory, "automobile", &[Field::Type]), []);
-    assert_eq!(found_in(&memory, "automobile", &[Field::Name]), [(1, vec![])]);
+    assert_eq!(found_in(&memory, "vehicle", &[MemoryField::Observations]), []);
+    assert_eq!(found_in(&memory, "automobile", &[MemoryField::Type]), []);
+    assert_eq!(found_in(&memory, "automobile", &[MemoryField::Name]), [(1, vec![])]);
     assert_eq!(found_in(&memory, "vehicle", &own), [(1, vec![])], "all that the vector is made of");
-    assert_eq!(found_in(&memory, "feline", &[Field::Observations]), [(2, vec![3])], "by meaning, and which it is");
-    assert_eq!(found_in(&memory, "blue kitten", &Field::ALL), [(2, vec![4, 3])]);
+    assert_eq!(
+        found_in(&memory, "feline", &[MemoryField::Observations]),
+        [(2, vec![3])],
+        "by meaning, and which it is"
+    );
+    assert_eq!(found_in(&memory, "blue kitten", &MemoryField::ALL), [(2, vec![4, 3])]);
 }
 
 #[test]

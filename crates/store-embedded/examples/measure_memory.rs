@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Session;
 use quipu_core::memory::{
-    Bulk, BulkEntity, Creation, DetailPart, DuplicateRule, EntityDraft, EntityId, EntityTypes, Fields, Memory,
+    Bulk, BulkEntity, Creation, DetailPart, DuplicateRule, EntityDraft, EntityId, EntityTypes, Memory, MemoryFields,
     MemoryParts, PageRequest, SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityRef, MemoryChange, NewEntity, Role, SystemClock};
@@ -332,7 +332,7 @@ fn found(memory: &Memory, question: &str, by: Option<SearchBy>) -> Vec<EntityId>
         }
         None => {
             let page = PageRequest { number: 1, size: 10 };
-            let query = SubgraphQuery { text, fields: Fields::ALL, page, project: None };
+            let query = SubgraphQuery { text, fields: MemoryFields::ALL, page, project: None };
             let found = memory.search_subgraph(&session, &query).unwrap().subgraph.entities;
             found.into_iter().map(|(entity, _)| entity.id).collect()
         }
@@ -388,7 +388,7 @@ fn speed(entities: usize) {
     measure("search_entities, in a project", 100, &mut |_| search(common.clone(), Some(1)));
     measure("search_subgraph, three words", 100, &mut |_| {
         let page = PageRequest { number: 1, size: 20 };
-        let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
+        let query = SubgraphQuery { text: prose.sentence(3), fields: MemoryFields::ALL, page, project: None };
         memory.search_subgraph(&session, &query).unwrap();
     });
     let part = DetailPart { observations_offset: 0, relations_offset: 0, limit: 100 };
@@ -424,7 +424,7 @@ fn vectors(entities: usize) {
     });
     measure("search_subgraph, three words, with vectors", 100, &mut |_| {
         let page = PageRequest { number: 1, size: 20 };
-        let query = SubgraphQuery { text: prose.sentence(3), fields: Fields::ALL, page, project: None };
+        let query = SubgraphQuery { text: prose.sentence(3), fields: MemoryFields::ALL, page, project: None };
         memory.search_subgraph(&session, &query).unwrap();
     });
     measure("create_entity, with vectors", 100, &mut |round| {
