@@ -432,8 +432,8 @@ fn over_tls(server: &Server, certificate: &str) -> std::io::Result<Answer> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     let session = rustls::ClientConnection::new(config.into(), "localhost".try_into().unwrap()).unwrap();
-    let mut stream = rustls::StreamOwned::new(session, std::net::TcpStream::connect(server.address)?);
-    std::io::Write::write_all(&mut stream, Post::list().text(server.address).as_bytes())?;
+    let mut stream = rustls::StreamOwned::new(session, TcpStream::connect(server.address)?);
+    Write::write_all(&mut stream, Post::list().text(server.address).as_bytes())?;
     Answer::read(&mut std::io::BufReader::new(stream))
 }
 
