@@ -16,7 +16,7 @@ use crate::failure::DatabaseError;
 use crate::graphs::Graph;
 use crate::row::{BadRow, escape, execute, get, list, text};
 
-/// How often a server deletes rows that nobody has used for a month.
+/// How often a server deletes rows that are older than a month.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// What the clients of one graph were shown.
