@@ -143,7 +143,7 @@ fn disturb(
 ) -> anyhow::Result<()> {
     let server = &servers[random.below(servers.len())];
     let a_while = Duration::from_millis(200 + random.below(1500) as u64);
-    if round % FAIL_OVER_EVERY == 0 {
+    if round.is_multiple_of(FAIL_OVER_EVERY) {
         cluster.fail_over()?;
         faults.failed_over += 1;
         thread::sleep(a_while);

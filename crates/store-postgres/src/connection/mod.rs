@@ -225,7 +225,7 @@ impl PostgresDatabase {
         outcome
     }
 
-    /// The same for what no follower waits for and no client was told: nobody is woken, and the commit does not wait for the
+    /// The same for what no follower waits for and no client was told: no follower is woken, and the commit does not wait for the
     /// disk.
     pub(crate) fn write_quietly<T>(
         &self,
