@@ -95,7 +95,8 @@ impl QueryLevel {
         match terms {
             [(_, only)] => self.terms.push(ScoredTerm::new(only, 1.0)),
             several => {
-                self.phrases.extend(fields.words.map(|words| boosted(phrase_query(several, words.field), words.phrase)))
+                self.phrases
+                    .extend(fields.words.map(|words| boosted(phrase_query(several, words.field), words.phrase)));
             }
         }
     }
