@@ -3,6 +3,8 @@
 //!
 //! A set of documents is laid out as a vault; a set of anchors is asked against the real vault it is of.
 
+mod titles;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use crate::{data, shell};
 const MAX_QUERIES: usize = 600;
 
 /// A judged set, and the part of a real vault it is asked against if it has no documents of its own.
-const SETS: [(&str, Option<(&str, &str)>); 9] = [
+const SETS: [(&str, Option<(&str, &str)>); 10] = [
     ("ir-scifact", None),
     ("ir-cranfield", None),
     ("ir-cacm", None),
@@ -26,17 +28,25 @@ const SETS: [(&str, Option<(&str, &str)>); 9] = [
     ("anchors-k8s-en", Some(("vault-k8s-en-ja", "en"))),
     ("anchors-obsidian-help-en", Some(("vault-obsidian-help-en-ja", "en"))),
     ("anchors-obsidian-help-ja", Some(("vault-obsidian-help-en-ja", "ja"))),
+    (TITLES, Some(("vault-obsidian-help-en-ja", "en"))),
 ];
 
-pub(crate) fn run(wanted: Option<&str>, write: bool) -> anyhow::Result<()> {
+/// Made from a vault in two languages: the Japanese title of a page asks for the English page of the same address.
+const TITLES: &str = "titles-obsidian-help-ja-en";
+
+pub(crate) fn run(wanted: Option<&str>, by_words_alone: bool, write: bool) -> anyhow::Result<()> {
     let Some(data) = data::unpacked()? else { bail!("there are no judged sets: ../shared/data is missing") };
     let program = build()?;
     let mut rows = Vec::new();
     for (set, vault) in SETS.iter().filter(|(set, _)| wanted.is_none_or(|wanted| set.contains(wanted))) {
         println!("measuring {set}");
-        rows.push((*set, measure(&program, &data, set, *vault).with_context(|| (*set).to_owned())?));
+        rows.push((*set, measure(&program, &data, set, *vault, by_words_alone).with_context(|| (*set).to_owned())?));
     }
-    let page = table(&rows);
+    if by_words_alone {
+        println!("\n{}", table(&rows, &COLUMNS_OF_WORDS));
+        return Ok(());
+    }
+    let page = format!("{}\n{}", table(&rows, &COLUMNS), table(&rows, &COLUMNS_OF_ANSWERS));
     println!("\n{page}\n{}", calibration(&rows));
     if write {
         let file = shell::root().join("docs/search.md");
@@ -58,19 +68,33 @@ fn build() -> anyhow::Result<PathBuf> {
     shell::built(&mut shell::cargo(&arguments), "ranking")
 }
 
-fn measure(program: &Path, data: &Path, set: &str, vault: Option<(&str, &str)>) -> anyhow::Result<Value> {
-    let judged = folder_with(&data.join(set), "qrels.tsv")?;
+fn measure(
+    program: &Path,
+    data: &Path,
+    set: &str,
+    vault: Option<(&str, &str)>,
+    by_words_alone: bool,
+) -> anyhow::Result<Value> {
     // Kept between runs: most of the time goes into vectors, and a vault that did not change needs none.
     let laid_out = shell::target().join("eval").join(set);
+    let mut judged = laid_out.join("judged");
     match vault {
-        None => lay_out(&judged.join("docs.jsonl"), &laid_out)?,
+        None => {
+            judged = folder_with(&data.join(set), "qrels.tsv")?;
+            lay_out(&judged.join("docs.jsonl"), &laid_out)?;
+        }
         Some((name, part)) => {
             let from = folder_with(&data.join(name), "vault")?.join("vault");
             copy_notes(&from.join(part), &laid_out.join(part))?;
+            match set {
+                TITLES => titles::judge(&from, &judged)?,
+                _ => judged = folder_with(&data.join(set), "qrels.tsv")?,
+            }
         }
     }
     let mut command = shell::command(program, &[]);
     command.arg(&laid_out).arg(judged.join("queries.jsonl")).arg(judged.join("qrels.tsv")).arg(MAX_QUERIES.to_string());
+    command.args(by_words_alone.then_some("words"));
     let printed = shell::output(&mut command)?;
     let line = printed.lines().find(|line| line.starts_with('{')).context("the measurement printed nothing")?;
     Ok(serde_json::from_str(line)?)
@@ -123,9 +147,12 @@ fn write_if_other(file: &Path, text: &str) -> anyhow::Result<()> {
     Ok(fs::write(file, text)?)
 }
 
-/// What the table shows: a title, the arm, the measure. "Half" is with full vectors for every other note.
-const COLUMNS: [(&str, &str, &str); 12] = [
-    ("nDCG@10 words", "words", "ndcg"),
+/// What a table shows: a title, the arm, the measure. "Half" is with full vectors for every other note.
+type Column = (&'static str, &'static str, &'static str);
+
+const COLUMNS: [Column; 13] = [
+    ("nDCG@10 plain BM25", "bigrams", "ndcg"),
+    ("words", "words", "ndcg"),
     ("coarse", "coarse", "ndcg"),
     ("half", "half", "ndcg"),
     ("full", "full", "ndcg"),
@@ -139,30 +166,45 @@ const COLUMNS: [(&str, &str, &str); 12] = [
     ("full", "full", "recall"),
 ];
 
-fn table(rows: &[(&str, Value)]) -> String {
-    let titles = COLUMNS.map(|(title, ..)| title).join(" | ");
-    let mut page = format!("| set | notes | queries | {titles} | share |\n|{}\n", "---|".repeat(COLUMNS.len() + 4));
-    let mut sums = [0.0; COLUMNS.len() + 1];
+const COLUMNS_OF_WORDS: [Column; 6] = [
+    ("nDCG@10 plain BM25", "bigrams", "ndcg"),
+    ("words", "words", "ndcg"),
+    ("MRR@10 plain BM25", "bigrams", "mrr"),
+    ("words", "words", "mrr"),
+    ("recall@100 plain BM25", "bigrams", "recall"),
+    ("words", "words", "recall"),
+];
+
+/// Queries, and made-up words, that find anything, in percent.
+const COLUMNS_OF_ANSWERS: [Column; 6] = [
+    ("queries answered: words", "words", "answered"),
+    ("coarse", "coarse", "answered"),
+    ("full", "full", "answered"),
+    ("made-up words answered: words", "words", "made_up_answered"),
+    ("coarse", "coarse", "made_up_answered"),
+    ("full", "full", "made_up_answered"),
+];
+
+fn table(rows: &[(&str, Value)], columns: &[Column]) -> String {
+    let titles: Vec<&str> = columns.iter().map(|(title, ..)| *title).collect();
+    let titles = titles.join(" | ");
+    let mut page = format!("| set | notes | queries | {titles} |\n|{}\n", "---|".repeat(columns.len() + 3));
+    let mut sums = vec![0.0; columns.len()];
     for (set, row) in rows {
-        let number = |value: &Value| value.as_f64().unwrap_or_default();
-        let mut cells = COLUMNS.map(|(_, arm, measure)| number(&row["arms"][arm][measure]) * 100.0).to_vec();
-        // Of the ten closest, half should be full.
-        cells.push(number(&row["similarities"]["full_share"]) * 2.0);
+        let cell = |(_, arm, measure): &Column| row["arms"][arm][measure].as_f64().unwrap_or_default() * 100.0;
+        let cells: Vec<f64> = columns.iter().map(cell).collect();
         for (sum, cell) in sums.iter_mut().zip(&cells) {
             *sum += cell;
         }
         let _ = writeln!(page, "| {set} | {} | {} | {} |", row["notes"], row["queries"], shown(&cells));
     }
-    let means = sums.map(|sum| sum / rows.len().max(1) as f64);
+    let means: Vec<f64> = sums.iter().map(|sum| sum / rows.len().max(1) as f64).collect();
     let _ = writeln!(page, "| mean | | | {} |", shown(&means));
     page
 }
 
-/// Points with one decimal; the share, which is last, with two.
 fn shown(cells: &[f64]) -> String {
-    let (share, points) = cells.split_last().expect("there are columns");
-    let points: Vec<String> = points.iter().map(|cell| format!("{cell:.1}")).collect();
-    format!("{} | {share:.2}", points.join(" | "))
+    cells.iter().map(|cell| format!("{cell:.1}")).collect::<Vec<_>>().join(" | ")
 }
 
 /// What brings coarse similarities to the scale of full ones: equal mean and deviation of the closest, over all sets in

@@ -61,6 +61,7 @@ cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            measures memory: duplicates and recall on real data, speed of the library
                                            without and with vectors, and speed over stdio beside the reference server
 cargo xtask eval [--set NAME] [--write]    measures ranking on judged sets, by words, by meaning and by both
+cargo xtask eval --words [--set NAME]      the same by words alone, beside plain BM25: no vectors, so seconds
 cargo xtask explorer [--build] [--measure] [--screenshots]
                                            tests the explorer in headless Chromium; --build writes web/dist from the sources,
                                            --measure times the picture at 1k, 10k and 50k notes, --screenshots writes docs/images
@@ -120,7 +121,7 @@ fn main() -> anyhow::Result<ExitCode> {
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
         }
         "memory" => memory::run(options.0),
-        "eval" => eval::run(options.value("--set"), options.has("--write")),
+        "eval" => eval::run(options.value("--set"), options.has("--words"), options.has("--write")),
         "explorer" if options.has("--build") => explorer::build(),
         "explorer" if options.has("--measure") => explorer::measure(),
         "explorer" if options.has("--screenshots") => explorer::screenshots(),

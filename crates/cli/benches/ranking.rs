@@ -1,8 +1,11 @@
 //! How well searches rank: one judged set against its vault, by words, by meaning and by everything, with coarse vectors,
-//! with full ones, and with half of each. Run by `cargo xtask eval`, which lays the vault out; prints one JSON line.
+//! with full ones, and with half of each, beside plain BM25. How many of the queries, and of made-up words, find anything.
+//! Run by `cargo xtask eval`, which lays the vault out; prints one JSON line.
 #![expect(clippy::print_stdout, reason = "a measurement tells its figures")]
 #![expect(clippy::disallowed_methods, reason = "reads a judged set")]
 
+#[path = "common/bigrams.rs"]
+mod bigrams;
 #[path = "common/open.rs"]
 mod open;
 
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use bigrams::Bigrams;
 use quipu_core::Knowledge;
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{
@@ -20,12 +24,16 @@ use quipu_core::ports::{
 use quipu_core::search::{By, Effort, Meaning, NoteSearch, Round};
 use quipu_embed::Builtin;
 use quipu_store_embedded::EmbeddedStore;
+use quipu_testkit::generate::Random;
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 /// How deep a ranking is looked at.
 const DEPTH: usize = 100;
+
+/// How many queries of made-up words are asked.
+const MADE_UP: usize = 100;
 
 /// How many of the closest sections are compared between coarse and full vectors.
 const NEAREST: usize = 50;
@@ -43,9 +51,10 @@ type Judged = HashMap<String, HashMap<String, f64>>;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let mut next = || arguments.next().context("usage: ranking VAULT QUERIES QRELS");
+    let mut next = || arguments.next().context("usage: ranking VAULT QUERIES QRELS [MOST [words]]");
     let (vault, queries, judged) = (PathBuf::from(next()?), PathBuf::from(next()?), PathBuf::from(next()?));
     let most: usize = arguments.next().map_or(Ok(usize::MAX), |most| most.parse())?;
+    let by_words_alone = arguments.next().is_some_and(|argument| argument == "words");
 
     let queries: Vec<Query> = std::fs::read_to_string(queries)?
         .lines()
@@ -58,10 +67,15 @@ fn main() -> anyhow::Result<()> {
     let step = asked.len().div_ceil(most.max(1)).max(1);
     asked = asked.into_iter().step_by(step).collect();
 
+    let mut report = Report { vault, asked, judged, arms: serde_json::Map::new() };
+    if by_words_alone {
+        let (knowledge, _) = open::open(&report.vault, "index-words")?;
+        knowledge.start(&|_| {})?;
+        report.add("words", &knowledge, By::Words)?;
+        return report.print(&knowledge, &json!({}));
+    }
     let model = Arc::new(Builtin::new());
-    let (mut knowledge, stores) = open(&vault, &model)?;
-    let notes = knowledge.snapshot().files().len();
-    let mut arms = serde_json::Map::new();
+    let (mut knowledge, stores) = open(&report.vault, &model)?;
     let both = By::Everything;
     let states: [(&str, By, IsFull); 6] = [
         ("words", By::Words, |_| true),
@@ -74,14 +88,85 @@ fn main() -> anyhow::Result<()> {
     for (name, by, is_full) in states {
         let vectors = Mixed { is_full, stores: stores.clone() };
         knowledge = knowledge.with_meaning(Meaning::new(model.clone(), Arc::new(vectors)));
-        let scores: Vec<[f64; 3]> =
-            asked.par_iter().map(|query| score(&knowledge, query, &judged[&query.id], by)).collect::<Result<_, _>>()?;
-        let mean = |place: usize| scores.iter().map(|score| score[place]).sum::<f64>() / scores.len().max(1) as f64;
-        arms.insert(name.into(), json!({"ndcg": mean(0), "mrr": mean(1), "recall": mean(2)}));
+        report.add(name, &knowledge, by)?;
     }
-    let similarities = compare(&stores, &model, &asked)?;
-    println!("{}", json!({"queries": asked.len(), "notes": notes, "arms": arms, "similarities": similarities}));
-    Ok(())
+    let similarities = compare(&stores, &model, &report.asked)?;
+    report.print(&knowledge, &similarities)
+}
+
+/// What is asked, and how each way to search did.
+struct Report<'q> {
+    vault: PathBuf,
+    asked: Vec<&'q Query>,
+    judged: Judged,
+    arms: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Report<'_> {
+    fn add(&mut self, arm: &str, knowledge: &Knowledge, by: By) -> anyhow::Result<()> {
+        let ranked = |query: &&Query| {
+            let ranked = rank(knowledge, &query.text, by, DEPTH + query.exclude.len())?;
+            Ok((!ranked.is_empty(), score(&ranked, query, &self.judged[&query.id])))
+        };
+        let answers: Vec<(bool, [f64; 3])> = self.asked.par_iter().map(ranked).collect::<anyhow::Result<_>>()?;
+        let made_up = made_up().into_par_iter().map(|text| Ok(!rank(knowledge, &text, by, 1)?.is_empty()));
+        let made_up: Vec<bool> = made_up.collect::<anyhow::Result<_>>()?;
+        let share = |answered: Vec<bool>| {
+            answered.iter().filter(|answered| **answered).count() as f64 / answered.len().max(1) as f64
+        };
+        let (answered, scores): (Vec<bool>, Vec<[f64; 3]>) = answers.into_iter().unzip();
+        let mut measures = means(&scores);
+        measures["answered"] = share(answered).into();
+        measures["made_up_answered"] = share(made_up).into();
+        self.arms.insert(arm.to_owned(), measures);
+        Ok(())
+    }
+
+    fn print(mut self, knowledge: &Knowledge, similarities: &serde_json::Value) -> anyhow::Result<()> {
+        let snapshot = knowledge.snapshot();
+        let texts = snapshot.files().map(|key| {
+            let note = snapshot.note(key);
+            let text = std::fs::read_to_string(self.vault.join(note.path.as_str()))?;
+            Ok((document(note.path.as_str()), format!("{}\n{}", note.title, &text[note.body_start..])))
+        });
+        let bigrams = Bigrams::new(texts.collect::<std::io::Result<Vec<_>>>()?.into_iter());
+        let scores: Vec<[f64; 3]> = self
+            .asked
+            .par_iter()
+            .map(|query| {
+                let ranked = bigrams.rank(&query.text, DEPTH + query.exclude.len());
+                score(&ranked.into_iter().map(str::to_owned).collect::<Vec<_>>(), query, &self.judged[&query.id])
+            })
+            .collect();
+        self.arms.insert("bigrams".to_owned(), means(&scores));
+        let (queries, notes) = (self.asked.len(), snapshot.files().len());
+        println!("{}", json!({"queries": queries, "notes": notes, "arms": self.arms, "similarities": similarities}));
+        Ok(())
+    }
+}
+
+fn means(scores: &[[f64; 3]]) -> serde_json::Value {
+    let mean = |place: usize| scores.iter().map(|score| score[place]).sum::<f64>() / scores.len().max(1) as f64;
+    json!({"ndcg": mean(0), "mrr": mean(1), "recall": mean(2)})
+}
+
+/// Words that no language has, so that a search should find nothing: syllables, and letters in any order.
+fn made_up() -> Vec<String> {
+    let mut random = Random(18);
+    let mut pick = |letters: &str| {
+        let letters: Vec<char> = letters.chars().collect();
+        letters[random.below(letters.len())]
+    };
+    let mut word = |kind: usize| -> String {
+        let length = 3 + usize::from(pick("abcd") > 'b');
+        match kind {
+            0 => (0..length).flat_map(|_| [pick("bdfgjkpqvwxz"), pick("aeiouy")]).collect(),
+            1 => (0..2 * length).map(|_| pick("bcdfghjklmnpqrstvwxz")).collect(),
+            2 => (0..length).map(|_| pick("ゐゑぬぽぴゅぎゃぷべゎヴヰヱ")).collect(),
+            _ => (0..length).map(|_| pick("жщцфхъэюыйяшч")).collect(),
+        }
+    };
+    (0..MADE_UP).map(|place| [word(place % 4), word(place % 4)].join(" ")).collect()
 }
 
 /// The vault with vectors of both grades, each in an index of its own.
@@ -189,18 +274,16 @@ fn read_judged(file: &Path) -> anyhow::Result<Judged> {
     Ok(judged)
 }
 
+/// The documents found, best first.
+fn rank(knowledge: &Knowledge, text: &str, by: By, limit: usize) -> anyhow::Result<Vec<String>> {
+    let found = knowledge.search(&NoteSearch { by, ..NoteSearch::new(text, limit) })?;
+    Ok(found.found.iter().map(|note| document(found.snapshot.note(note.key).path.as_str())).collect())
+}
+
 /// nDCG and reciprocal rank at 10, recall at 100.
-fn score(knowledge: &Knowledge, query: &Query, judged: &HashMap<String, f64>, by: By) -> anyhow::Result<[f64; 3]> {
-    let limit = DEPTH + query.exclude.len();
-    let findings = knowledge.search(&NoteSearch { by, ..NoteSearch::new(&query.text, limit) })?;
-    let ranked: Vec<f64> = findings
-        .found
-        .iter()
-        .map(|found| document(findings.snapshot.note(found.key).path.as_str()))
-        .filter(|document| !query.exclude.contains(document))
-        .take(DEPTH)
-        .map(|document| judged.get(&document).copied().unwrap_or(0.0))
-        .collect();
+fn score(ranked: &[String], query: &Query, judged: &HashMap<String, f64>) -> [f64; 3] {
+    let ranked = ranked.iter().filter(|document| !query.exclude.contains(*document)).take(DEPTH);
+    let ranked: Vec<f64> = ranked.map(|document| judged.get(document).copied().unwrap_or(0.0)).collect();
     let gain = |(place, score): (usize, &f64)| (score.exp2() - 1.0) / (place as f64 + 2.0).log2();
     let mut ideal: Vec<f64> = judged.values().copied().collect();
     ideal.sort_by(|a, b| b.total_cmp(a));
@@ -209,7 +292,7 @@ fn score(knowledge: &Knowledge, query: &Query, judged: &HashMap<String, f64>, by
     let first = ranked.iter().take(10).position(|score| *score > 0.0);
     let relevant = judged.values().filter(|score| **score > 0.0).count().max(1);
     let found = ranked.iter().filter(|score| **score > 0.0).count();
-    Ok([ndcg, first.map_or(0.0, |place| 1.0 / (place as f64 + 1.0)), found as f64 / relevant as f64])
+    [ndcg, first.map_or(0.0, |place| 1.0 / (place as f64 + 1.0)), found as f64 / relevant as f64]
 }
 
 /// A set's own id of a document: the path in a real vault, the percent-decoded stem in one that was laid out.

@@ -158,6 +158,28 @@ fn phrases_rank_above_the_same_words_apart() {
 }
 
 #[test]
+fn of_sections_under_one_title_the_one_that_answers_is_first() {
+    let mut texts: Vec<String> = (0..30).map(|day| format!("# 天気\n{day}日の天気は晴れで、風は弱い。")).collect();
+    texts[4] = "# 梅雨\n梅雨の語源はよく分かっていない。梅雨という字は古い。".to_owned();
+    texts[9] = "# 梅雨\n北海道にはこの季節がない。".to_owned();
+    let store = store(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(ranked(&store, "梅雨がないのは北海道か", 2), [9, 4]);
+}
+
+#[test]
+fn single_characters_support_a_pair_and_find_nothing_alone() {
+    let mut texts = vec!["空は青い"; 20];
+    texts[3] = "検索の速さ";
+    texts[7] = "検索と速度";
+    let store = store(&texts);
+    assert_eq!(ranked(&store, "検索速報", 2), [3, 7], "equal but for their order");
+    texts[7] = "検索の報い速さ";
+    let store = self::store(&texts);
+    assert_eq!(ranked(&store, "検索速報", 2), [7, 3], "it has one character more of the query");
+    assert_eq!(ranked(&store, "速達", 2), [0; 0], "no pair of it is there");
+}
+
+#[test]
 fn pasted_page_is_a_valid_query() {
     let page = "alpha beta gamma ".repeat(5_000);
     let store = store(&["gamma beta", "delta"]);

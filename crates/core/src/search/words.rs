@@ -174,6 +174,11 @@ fn is_unspaced(c: char) -> bool {
     in_block && (c.is_alphanumeric() || is_combining_mark(c) || is_symbol_of_characters())
 }
 
+/// A Chinese character, in any language that writes with them.
+pub fn is_han(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
 fn is_emoji(c: char) -> bool {
     matches!(c,
         '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'

@@ -114,8 +114,9 @@ impl TantivyEngine {
         while let Some(asked) = level {
             // A query that is a name wants the note of that name first.
             let named = if asked.matched == TextMatch::AnyWord { None } else { words.named(most, fields) };
-            let (hits, total) =
-                guarded(|| tally::search(&asked, named.as_deref(), query.limit, query.among.as_deref(), &view))?;
+            let (hits, total) = guarded(|| {
+                tally::search(&asked, named.as_deref(), query.limit, query.among.as_deref(), &view, fields)
+            })?;
             if !hits.is_empty() {
                 return Ok(TextHits { hits, matched: asked.matched, total });
             }

@@ -2,6 +2,7 @@
 //!
 //! Writing and searching share [`quipu_core::search::words`] and [`language`]; only searching uses [`query`] and [`similar`].
 
+mod bm25;
 mod damage;
 mod directory;
 mod engine;

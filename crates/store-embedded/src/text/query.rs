@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use quipu_core::ports::TextMatch;
-use quipu_core::search::words::{WordKind, folded, parts, run_chars, words};
+use quipu_core::search::words::{WordKind, folded, is_han, parts, run_chars, words};
 use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, ConstScoreQuery, Occur, PhraseQuery, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 
+use super::bm25;
 use super::language::{Language, Stems};
-use super::schema::IndexFields;
+use super::schema::{IndexFields, WordField};
 use super::similar::similar;
 use super::view::IndexView;
 
@@ -37,8 +38,8 @@ const NAME_BONUS: f32 = 0.2;
 /// A query of more words is not a name.
 const MAX_NAME_WORDS: usize = 6;
 
-/// The upper limit of tantivy's BM25 for a word, as a multiple of its inverse document frequency.
-const MOST_FOR_RARITY: f32 = 2.2;
+/// The weight of a single character of a run beside the pairs.
+const CHARACTER: f32 = 0.5;
 
 /// The words of a query.
 #[derive(Debug, PartialEq)]
@@ -47,12 +48,20 @@ pub(super) struct QueryWords {
 }
 
 /// A form of a word of the query.
-pub(super) struct ScoredTerm<'w> {
-    pub(super) text: &'w str,
+pub(super) struct ScoredTerm {
+    pub(super) text: String,
     /// The factor on its BM25.
     pub(super) worth: f32,
     /// The bits that a section with it gets; see [`Demand`].
     pub(super) bits: u64,
+    /// Whether it counts only in sections that have another term.
+    pub(super) is_support: bool,
+}
+
+impl ScoredTerm {
+    fn new(text: &str, worth: f32) -> Self {
+        Self { text: text.to_owned(), worth, bits: 0, is_support: false }
+    }
 }
 
 /// What a section needs to have every word: for each word the alternatives, each as a set of bits.
@@ -69,31 +78,27 @@ impl Demand {
 /// One reading of a query.
 pub(super) struct QueryLevel {
     pub(super) matched: TextMatch,
-    /// What a section must match; `None` for any of the parts.
+    /// What a section must match; `None` for any of the terms and phrases.
     pub(super) must: Option<Box<dyn Query>>,
-    /// A section's score is the sum of the parts that it has.
-    pub(super) parts: Vec<QueryPart>,
+    /// A section's score is the sum of the terms and phrases that it has.
+    pub(super) terms: Vec<ScoredTerm>,
+    pub(super) phrases: Vec<Box<dyn Query>>,
 }
 
-/// A word or a phrase in one field, with a factor on its BM25.
-pub(super) struct QueryPart {
-    terms: Vec<(usize, String)>,
-    field: Field,
-    pub(super) factor: f32,
-}
-
-impl QueryPart {
-    /// The term of a single word; `None` for a phrase.
-    pub(super) fn single(&self) -> Option<Term> {
-        match self.terms.as_slice() {
-            [(_, only)] => Some(Term::from_field_text(self.field, only)),
-            _ => None,
-        }
+impl QueryLevel {
+    fn new(matched: TextMatch) -> Self {
+        Self { matched, must: None, terms: Vec::new(), phrases: Vec::new() }
     }
 
-    /// The query of the word or phrase, with its factor.
-    pub(super) fn query(&self) -> Box<dyn Query> {
-        boosted(phrase_query(&self.terms, self.field), self.factor)
+    /// Adds a word, or a phrase in any one field.
+    fn push(&mut self, terms: &[(usize, String)], fields: &IndexFields) {
+        match terms {
+            [(_, only)] => self.terms.push(ScoredTerm::new(only, 1.0)),
+            several => {
+                self.phrases
+                    .extend(fields.words.map(|words| boosted(phrase_query(several, words.field), words.phrase)));
+            }
+        }
     }
 }
 
@@ -156,8 +161,11 @@ impl QueryWords {
     /// The strictest reading; `None` without words.
     pub(super) fn strictest(&self, fields: &IndexFields) -> Option<QueryLevel> {
         let phrase = self.phrase();
-        let parts = || parts_in(fields, &phrase, 1.0).collect();
-        (!phrase.is_empty()).then(|| QueryLevel { matched: TextMatch::Phrase, must: None, parts: parts() })
+        (!phrase.is_empty()).then(|| {
+            let mut level = QueryLevel::new(TextMatch::Phrase);
+            level.push(&phrase, fields);
+            level
+        })
     }
 
     /// The next reading. Readings that could not find more are skipped.
@@ -168,7 +176,7 @@ impl QueryWords {
             // With an unknown word, no section has all words.
             TextMatch::Phrase if has_instead => Some(self.distinctive_words(TextMatch::Similar, fields)),
             TextMatch::Phrase if !is_single => Some(self.distinctive_words(TextMatch::AllWords, fields)),
-            TextMatch::AllWords | TextMatch::Similar if !is_single => Some(self.any_word(fields)),
+            TextMatch::AllWords | TextMatch::Similar if !is_single => Some(self.any_word()),
             _ => None,
         }
     }
@@ -191,7 +199,7 @@ impl QueryWords {
         let phrase = self.phrase();
         let phrases: Vec<_> = (phrase.len() > 1).then_some(phrase).into_iter().chain(self.pieces()).collect();
         let in_fields = phrases.iter().flat_map(|phrase| {
-            fields.words.map(|(field, weight)| {
+            fields.words.map(|WordField { field, phrase: weight, .. }| {
                 let factor = TOGETHER_BONUS * weight;
                 let terms = phrase.iter().map(|(_, term)| Term::from_field_text(field, term)).collect();
                 PhraseBonus { query: boosted(phrase_query(phrase, field), factor), terms, factor }
@@ -200,12 +208,13 @@ impl QueryWords {
         in_fields.collect()
     }
 
-    /// Every form of every word once, with its weight, and which forms a section needs to have every word.
-    pub(super) fn terms(&self) -> (Vec<ScoredTerm<'_>>, Demand) {
-        let mut scored: BTreeMap<&str, (f32, u64)> = BTreeMap::new();
+    /// Every form of every word once, with its weight, and which forms a section needs to have every word. Terms that are mere
+    /// support come last.
+    pub(super) fn terms(&self) -> (Vec<ScoredTerm>, Demand) {
+        let mut scored: BTreeMap<&str, ScoredTerm> = BTreeMap::new();
         for (text, worth) in self.words.iter().flat_map(QueryWord::weighted) {
-            let known = scored.entry(text).or_default();
-            known.0 = known.0.max(worth);
+            let known = scored.entry(text).or_insert_with(|| ScoredTerm::new(text, worth));
+            known.worth = known.worth.max(worth);
         }
         let mut bits = (0..u64::BITS).map(|place| 1_u64 << place);
         let mut demand = Demand { words: Vec::with_capacity(self.words.len()) };
@@ -215,28 +224,34 @@ impl QueryWords {
                 // An alternative beyond the last bit is dropped: no section has every word of a pasted page.
                 ways.extend(needed.iter().try_fold(0, |way, forms| {
                     let bit = bits.next()?;
-                    forms.iter().for_each(|form| scored.entry(form).or_default().1 |= bit);
+                    forms.iter().for_each(|form| {
+                        scored.entry(form).or_insert_with(|| ScoredTerm::new(form, 0.0)).bits |= bit;
+                    });
                     Some(way | bit)
                 }));
             }
             demand.words.push(ways);
         }
-        (scored.into_iter().map(|(text, (worth, bits))| ScoredTerm { text, worth, bits }).collect(), demand)
+        let support = distinct(self.words.iter().flat_map(QueryWord::characters));
+        let support = support.into_iter().filter(|character| !scored.contains_key(character.as_str()));
+        let support: Vec<String> = support.collect();
+        let support =
+            support.into_iter().map(|text| ScoredTerm { is_support: true, ..ScoredTerm::new(&text, CHARACTER) });
+        (scored.into_values().chain(support).collect(), demand)
     }
 
     /// The highest possible score: that of a section with the rarest form of every word.
     pub(super) fn most(&self, view: &IndexView, fields: &IndexFields) -> tantivy::Result<f32> {
-        let sections = view.sections() as f32;
         let mut most = 0.0;
         for word in &self.words {
             // Each pair of a run counts as a word.
             for forms in word.forms() {
-                let rarest = forms.iter().flat_map(|form| fields.words.map(|(field, _)| (field, form)));
-                let counts = rarest.map(|(field, form)| view.count(&Term::from_field_text(field, form)));
-                let known =
-                    counts.filter(|count| !matches!(count, Ok(0))).min_by_key(|count| count.as_ref().ok().copied());
-                let count = known.transpose()?.unwrap_or(0) as f32;
-                most += MOST_FOR_RARITY * (1.0 + (sections - count + 0.5) / (count + 0.5)).ln();
+                let mut rarest = u64::MAX;
+                for form in forms {
+                    let count = view.most_in_a_field(form, fields)?;
+                    rarest = if count > 0 { rarest.min(count) } else { rarest };
+                }
+                most += bm25::most(if rarest == u64::MAX { 0 } else { rarest }, view.sections());
             }
         }
         Ok(most)
@@ -280,28 +295,26 @@ impl QueryWords {
     /// Each word somewhere in the section, except common ones: "how do I deploy" is about deploying, and a section that happens
     /// to have "how" and "do" must not hide all others. Words typed without spaces score more when they stand together.
     fn distinctive_words(&self, matched: TextMatch, fields: &IndexFields) -> QueryLevel {
+        let mut level = QueryLevel::new(matched);
         let mut must: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        let mut parts: Vec<QueryPart> = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
             let seen = self.words[..index].iter().any(|earlier| earlier.is_like(word));
             if !seen {
-                parts.extend(word.parts_somewhere(fields));
+                level.push(&word.terms, fields);
+                level.terms.extend(word.others());
                 if !word.is_common {
                     must.push((Occur::Must, word.somewhere(fields)));
                 }
             }
         }
-        parts.extend(self.pieces().flat_map(|piece| parts_in(fields, &piece, 1.0).collect::<Vec<_>>()));
-        QueryLevel { matched, must: Some(Box::new(BooleanQuery::new(must))), parts }
+        self.pieces().for_each(|piece| level.push(&piece, fields));
+        level.must = Some(Box::new(BooleanQuery::new(must)));
+        level
     }
 
     /// Any word, pair of a run, or part of a compound.
-    fn any_word(&self, fields: &IndexFields) -> QueryLevel {
-        let terms = self.terms().0;
-        let parts = terms
-            .iter()
-            .flat_map(|form| parts_in(fields, &[(0, form.text.to_owned())], form.worth).collect::<Vec<_>>());
-        QueryLevel { matched: TextMatch::AnyWord, must: None, parts: parts.collect() }
+    fn any_word(&self) -> QueryLevel {
+        QueryLevel { terms: self.terms().0, ..QueryLevel::new(TextMatch::AnyWord) }
     }
 
     /// Words typed without spaces between them, as phrases: `a::b`, `snake_case`.
@@ -329,13 +342,11 @@ impl QueryWord {
         }
     }
 
-    /// The scores of each of these.
-    fn parts_somewhere(&self, fields: &IndexFields) -> Vec<QueryPart> {
+    /// What matches beside the word itself.
+    fn others(&self) -> impl Iterator<Item = ScoredTerm> {
         let others = self.stems.iter().chain(&self.parts).map(|term| (term, 1.0));
         let others = others.chain(self.instead.iter().map(|(term, close)| (term, *close)));
-        let others =
-            others.flat_map(|(term, factor)| parts_in(fields, &[(0, term.clone())], factor).collect::<Vec<_>>());
-        parts_in(fields, &self.terms, 1.0).chain(others).collect()
+        others.map(|(term, worth)| ScoredTerm::new(term, worth))
     }
 
     /// The word in one field, or a stem of it.
@@ -353,14 +364,18 @@ impl QueryWord {
         terms.chain(others).chain(self.instead.iter().map(|(term, close)| (term.as_str(), *close)))
     }
 
+    /// The Han characters of a run, which mean something alone, where the letters of Kana, Hangul or Thai do not.
+    fn characters(&self) -> impl Iterator<Item = String> {
+        let pairs = self.terms.iter().filter(|(_, term)| term.chars().count() > 1);
+        pairs.flat_map(|(_, pair)| pair.chars()).filter(|c| is_han(*c)).map(String::from)
+    }
+
     /// The number of sections with the most frequent form of a word, in any one field; zero for a run.
     fn most_sections(&self, view: &IndexView, fields: &IndexFields) -> tantivy::Result<u64> {
         let [(_, only)] = self.terms.as_slice() else { return Ok(0) };
         let mut most = 0;
         for form in std::iter::once(only).chain(&self.stems).chain(&self.parts) {
-            for (field, _) in fields.words {
-                most = most.max(view.count(&Term::from_field_text(field, form))?);
-            }
+            most = most.max(view.most_in_a_field(form, fields)?);
         }
         Ok(most)
     }
@@ -410,16 +425,7 @@ fn run_terms(run: &str, position: usize) -> (Vec<(usize, String)>, usize) {
 
 /// The terms as a phrase in any one field.
 fn in_any_field(terms: &[(usize, String)], fields: &IndexFields) -> Box<dyn Query> {
-    Box::new(BooleanQuery::union(fields.words.map(|(field, _)| phrase_query(terms, field)).into()))
-}
-
-/// The terms as a phrase in each field, with its weight.
-fn parts_in(fields: &IndexFields, terms: &[(usize, String)], factor: f32) -> impl Iterator<Item = QueryPart> {
-    fields.words.into_iter().map(move |(field, weight)| QueryPart {
-        terms: terms.to_vec(),
-        field,
-        factor: factor * weight,
-    })
+    Box::new(BooleanQuery::union(fields.words.map(|words| phrase_query(terms, words.field)).into()))
 }
 
 /// The terms as a phrase in one field.

@@ -7,10 +7,19 @@ use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, T
 use super::language::Language;
 use super::tokenizer;
 
-/// The text fields and the factor on the BM25 of each. Ranking by field is tuned here only.
-///
-/// BM25 already favours a word in a short field: factors above 1 made every judged set worse (`cargo xtask eval`).
-const WORD_FIELDS: [(&str, f32); 5] = [("title", 0.6), ("alias", 0.6), ("heading", 0.5), ("tag", 0.4), ("body", 1.0)];
+/// The text fields: name, share of length, weight of a phrase. Ranking by field is tuned here only.
+const WORD_FIELDS: [(&str, f32, f32); 5] =
+    [("title", 0.75, 0.6), ("alias", 0.0, 0.6), ("heading", 0.0, 0.5), ("tag", 0.0, 0.4), ("body", 0.75, 1.0)];
+
+/// A text field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WordField {
+    pub(super) field: Field,
+    /// How much less an occurrence counts in a long field: from 0, not at all, to 1, in proportion.
+    pub(super) by_length: f32,
+    /// The factor on the score of a phrase.
+    pub(super) phrase: f32,
+}
 
 /// The fast field with a document's key and section.
 pub(super) const PLACE: &str = "place";
@@ -24,8 +33,8 @@ pub(super) struct IndexFields {
     place: Field,
     /// The code of the note's language, from which a query learns the languages of the vault.
     pub(super) language: Field,
-    /// The text fields with their weights.
-    pub(super) words: [(Field, f32); 5],
+    /// The text fields.
+    pub(super) words: [WordField; 5],
 }
 
 /// The schema and its handles.
@@ -34,20 +43,26 @@ pub(super) fn schema() -> (Schema, IndexFields) {
     let key = builder.add_u64_field("key", INDEXED);
     let place = builder.add_u64_field(PLACE, FAST);
     let language = builder.add_text_field("language", STRING);
-    let words = WORD_FIELDS.map(|(name, weight)| {
+    let words = WORD_FIELDS.map(|(name, by_length, phrase)| {
         let indexing = TextFieldIndexing::default()
             .set_tokenizer(tokenizer::NAME)
             .set_index_option(IndexRecordOption::WithFreqsAndPositions);
         // Not stored: the text is in the vault.
-        (builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing)), weight)
+        let field = builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing));
+        WordField { field, by_length, phrase }
     });
     (builder.build(), IndexFields { key, place, language, words })
 }
 
 impl IndexFields {
+    pub(super) fn body(&self) -> Field {
+        let [.., body] = self.words;
+        body.field
+    }
+
     /// The fields with a note's names.
     pub(super) fn names(&self) -> [Field; 2] {
-        let [title, alias, ..] = self.words.map(|(field, _)| field);
+        let [title, alias, ..] = self.words.map(|words| words.field);
         [title, alias]
     }
 
@@ -56,7 +71,7 @@ impl IndexFields {
     ///
     /// The ranges must be inside the text.
     pub(super) fn documents(&self, key: u32, note: &Note, text: &str) -> Vec<TantivyDocument> {
-        let [title, alias, heading, tag, body] = self.words.map(|(field, _)| field);
+        let [title, alias, heading, tag, body] = self.words.map(|words| words.field);
         let language = Language::of(note, &text[note.body_start..]);
         let mark = language.map(Language::mark).map(String::from).unwrap_or_default();
         let marked = |text: &str| format!("{mark}{text}");

@@ -26,8 +26,8 @@ pub(super) fn similar(
         return Ok(words.iter().map(|_| Vec::new()).collect());
     }
     for (place, segment) in view.segments() {
-        for (field, _) in fields.words {
-            let index = segment.inverted_index(field)?;
+        for words in fields.words {
+            let index = segment.inverted_index(words.field)?;
             let mut terms = index.terms().stream()?;
             while terms.advance() {
                 let Ok(term) = std::str::from_utf8(terms.key()) else { continue };

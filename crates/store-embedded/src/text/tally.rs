@@ -9,9 +9,10 @@ use quipu_core::ports::TextHit;
 use rustc_hash::FxHashSet;
 use tantivy::index::SegmentReader;
 use tantivy::query::{Bm25Weight, EnableScoring, Query, Weight};
-use tantivy::schema::IndexRecordOption;
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
+use super::bm25::{self, Occurrence, Occurrences};
 use super::query::{Demand, PhraseBonus, QueryLevel, QueryWords, ScoredTerm};
 use super::schema::{IndexFields, PLACE, key_and_section};
 use super::view::IndexView;
@@ -24,23 +25,14 @@ pub(super) fn search(
     limit: usize,
     among: Option<&FxHashSet<NoteKey>>,
     view: &IndexView,
+    fields: &IndexFields,
 ) -> tantivy::Result<(Vec<TextHit>, usize)> {
-    let (mut single, mut together) = (Vec::new(), Vec::new());
-    for part in &level.parts {
-        match part.single() {
-            Some(term) => {
-                let weight = view.weight_of(&term, part.factor)?;
-                single.extend(weight.map(|weight| WeightedTerm { term, weight, bits: 0 }));
-            }
-            None => together.push(view.weight(&*part.query())?),
-        }
-    }
+    let phrases = level.phrases.iter().map(|phrase| view.weight(&**phrase)).collect::<tantivy::Result<Vec<_>>>()?;
     let must = level.must.as_ref().map(|must| must.weight(EnableScoring::disabled_from_searcher(&view.searcher)));
     let (must, named) = (must.transpose()?, named.map(|named| view.weight(named)).transpose()?);
-    let mut tallies = Vec::new();
-    for (place, segment) in view.segments() {
-        let mut tally = Tally::of(segment, &single)?;
-        together.iter().try_for_each(|phrase| tally.add(&**phrase))?;
+    let mut tallies = tallied(&level.terms, view, fields)?;
+    for (tally, (place, _)) in tallies.iter_mut().zip(view.segments()) {
+        phrases.iter().try_for_each(|phrase| tally.add(&**phrase))?;
         tally.drop_deleted(view.deleted_in(place));
         must.iter().try_for_each(|must| tally.keep_only(&**must))?;
         if let Some(among) = among {
@@ -48,7 +40,6 @@ pub(super) fn search(
         }
         let matching = tally.matching();
         named.iter().try_for_each(|named| tally.add_where(&matching, &**named))?;
-        tallies.push(tally);
     }
     let total = tallies.iter().map(|tally| tally.matching().len()).sum();
     Ok((best(&tallies, limit)?, total))
@@ -64,12 +55,9 @@ pub(super) fn rank(
     fields: &IndexFields,
 ) -> tantivy::Result<Vec<TextHit>> {
     let (scored, demand) = words.terms();
-    let weighted = weighted(&scored, view, fields)?;
-    let mut tallies = Vec::new();
-    for (place, segment) in view.segments() {
-        let mut tally = Tally::of(segment, &weighted)?;
+    let mut tallies = tallied(&scored, view, fields)?;
+    for (tally, (place, _)) in tallies.iter_mut().zip(view.segments()) {
         tally.drop_deleted(view.deleted_in(place));
-        tallies.push(tally);
     }
     // Having every word is worth more where the words stand together, or in the note's name.
     if let Some(named) = words.named(most, fields) {
@@ -106,24 +94,31 @@ fn are_all_in(view: &IndexView, terms: &[Term]) -> tantivy::Result<bool> {
     Ok(true)
 }
 
-/// A term in one field.
-struct WeightedTerm {
-    term: Term,
-    weight: Bm25Weight,
-    bits: u64,
+/// The scores of all sections by some terms, deleted sections included.
+fn tallied<'v>(terms: &[ScoredTerm], view: &'v IndexView, fields: &IndexFields) -> tantivy::Result<Vec<Tally<'v>>> {
+    let body = fields.body();
+    let fields = fields.words.map(|words| CountedField {
+        field: words.field,
+        occurrence: Occurrence::new(words, view.mean_length(words.field)),
+        is_body: words.field == body,
+    });
+    let mut tallies: Vec<Tally<'v>> = view.segments().map(|(_, segment)| Tally::new(segment)).collect();
+    for term in terms {
+        let mut count = 0;
+        for tally in &mut tallies {
+            count += tally.gather(&term.text, &fields)?;
+        }
+        let most = term.worth * bm25::most(count, view.sections());
+        tallies.iter_mut().for_each(|tally| tally.score(term, most));
+    }
+    Ok(tallies)
 }
 
-/// Every term in every field that has it.
-fn weighted(scored: &[ScoredTerm<'_>], view: &IndexView, fields: &IndexFields) -> tantivy::Result<Vec<WeightedTerm>> {
-    let mut weighted = Vec::new();
-    for scored in scored {
-        for (field, factor) in fields.words {
-            let term = Term::from_field_text(field, scored.text);
-            let weight = view.weight_of(&term, factor * scored.worth)?;
-            weighted.extend(weight.map(|weight| WeightedTerm { term, weight, bits: scored.bits }));
-        }
-    }
-    Ok(weighted)
+/// A field in which occurrences are counted.
+struct CountedField {
+    field: Field,
+    occurrence: Occurrence,
+    is_body: bool,
 }
 
 /// The scores of the sections of one segment.
@@ -133,26 +128,52 @@ struct Tally<'s> {
     scores: Vec<f32>,
     /// The words of each document, as bits; see [`ScoredTerm`].
     found: Vec<u64>,
+    /// The documents with the term that is being scored, and how often each document has it; zero for all others.
+    having: Vec<DocId>,
+    occurrences: Vec<Occurrences>,
 }
 
 impl<'s> Tally<'s> {
-    fn of(segment: &'s SegmentReader, terms: &[WeightedTerm]) -> tantivy::Result<Self> {
+    fn new(segment: &'s SegmentReader) -> Self {
         let documents = segment.max_doc() as usize;
-        let mut tally = Self { segment, scores: vec![0.0; documents], found: vec![0; documents] };
-        for WeightedTerm { term, weight, bits } in terms {
-            let index = segment.inverted_index(term.field())?;
-            let Some(mut postings) = index.read_block_postings(term, IndexRecordOption::WithFreqs)? else { continue };
-            let lengths = segment.get_fieldnorms_reader(term.field())?;
+        let (scores, occurrences) = (vec![0.0; documents], vec![Occurrences::default(); documents]);
+        Self { segment, scores, found: vec![0; documents], having: Vec::new(), occurrences }
+    }
+
+    /// Reads where a term occurs; the number of documents with it, without deleted ones.
+    fn gather(&mut self, text: &str, fields: &[CountedField]) -> tantivy::Result<u64> {
+        for CountedField { field, occurrence, is_body } in fields {
+            let term = Term::from_field_text(*field, text);
+            let index = self.segment.inverted_index(*field)?;
+            let Some(mut postings) = index.read_block_postings(&term, IndexRecordOption::WithFreqs)? else { continue };
+            let lengths = self.segment.get_fieldnorms_reader(*field)?;
             while !postings.docs().is_empty() {
                 for (document, count) in postings.docs().iter().zip(postings.freqs()) {
-                    let at = *document as usize;
-                    tally.scores[at] += weight.score(lengths.fieldnorm_id(*document), *count);
-                    tally.found[at] |= bits;
+                    let occurrences = &mut self.occurrences[*document as usize];
+                    if occurrences.all == 0.0 {
+                        self.having.push(*document);
+                    }
+                    let here = *count as f32 * occurrence.in_length(lengths.fieldnorm_id(*document));
+                    occurrences.all += here;
+                    occurrences.outside_body += if *is_body { 0.0 } else { here };
                 }
                 postings.advance();
             }
         }
-        Ok(tally)
+        let Some(alive) = self.segment.alive_bitset() else { return Ok(self.having.len() as u64) };
+        Ok(self.having.iter().filter(|document| alive.is_alive(**document)).count() as u64)
+    }
+
+    /// Scores the term that was gathered.
+    fn score(&mut self, term: &ScoredTerm, most: f32) {
+        for document in self.having.drain(..) {
+            let at = document as usize;
+            let occurrences = std::mem::take(&mut self.occurrences[at]);
+            if !term.is_support || self.scores[at] > 0.0 {
+                self.scores[at] += most * occurrences.score();
+                self.found[at] |= term.bits;
+            }
+        }
     }
 
     fn drop_deleted(&mut self, deleted: &[DocId]) {

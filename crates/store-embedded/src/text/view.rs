@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tantivy::index::{InvertedIndexReader, SegmentId, SegmentReader};
 use tantivy::postings::TermInfo;
-use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, EnableScoring, Query, Weight};
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, Term};
 
@@ -44,7 +44,7 @@ impl IndexView {
     pub(super) fn new(searcher: Searcher, fields: &IndexFields, before: Option<&Self>) -> tantivy::Result<Self> {
         let mut deleted = Vec::new();
         let mut of_segments = FxHashMap::default();
-        let mut lengths: FxHashMap<Field, u64> = fields.words.iter().map(|(field, _)| (*field, 0)).collect();
+        let mut lengths: FxHashMap<Field, u64> = fields.words.iter().map(|words| (words.field, 0)).collect();
         for segment in searcher.segment_readers() {
             let alive = segment.alive_bitset();
             let gone: Vec<DocId> = alive
@@ -53,8 +53,8 @@ impl IndexView {
             let known = before.and_then(|before| before.of_segments.get(&segment.segment_id()).copied());
             let all = known.map_or_else(|| lengths_of(segment, fields, &(0..segment.max_doc())), Ok)?;
             let of_gone = lengths_of(segment, fields, &gone.iter().copied())?;
-            for ((field, _), (all, gone)) in fields.words.iter().zip(all.iter().zip(of_gone)) {
-                *lengths.entry(*field).or_default() += all - gone;
+            for (words, (all, gone)) in fields.words.iter().zip(all.iter().zip(of_gone)) {
+                *lengths.entry(words.field).or_default() += all - gone;
             }
             of_segments.insert(segment.segment_id(), all);
             deleted.push(gone);
@@ -104,6 +104,15 @@ impl IndexView {
         Ok(count)
     }
 
+    /// How many sections have a word in the same field, the one where most do.
+    pub(super) fn most_in_a_field(&self, word: &str, fields: &IndexFields) -> tantivy::Result<u64> {
+        let mut most = 0;
+        for words in fields.words {
+            most = most.max(self.count(&Term::from_field_text(words.field, word))?);
+        }
+        Ok(most)
+    }
+
     /// How many sections of a segment have a term.
     pub(super) fn count_in(
         &self,
@@ -134,14 +143,9 @@ impl IndexView {
         query.weight(EnableScoring::enabled_from_statistics_provider(self, &self.searcher))
     }
 
-    /// The weight of a term, times a factor; `None` if no section has it.
-    pub(super) fn weight_of(&self, term: &Term, factor: f32) -> tantivy::Result<Option<Bm25Weight>> {
-        let count = self.count(term)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        let mean_length = self.total_num_tokens(term.field())? as f32 / self.sections() as f32;
-        Ok(Some(Bm25Weight::for_one_term_without_explain(count, self.sections(), mean_length).boost_by(factor)))
+    /// The mean number of tokens of a field.
+    pub(super) fn mean_length(&self, field: Field) -> f32 {
+        self.lengths.get(&field).copied().unwrap_or_default() as f32 / self.sections() as f32
     }
 
     fn find_languages(&self, fields: &IndexFields) -> tantivy::Result<Vec<Language>> {
@@ -182,8 +186,8 @@ fn lengths_of(
     documents: &(impl Iterator<Item = DocId> + Clone),
 ) -> tantivy::Result<Lengths> {
     let mut lengths = Lengths::default();
-    for (length, (field, _)) in lengths.iter_mut().zip(fields.words) {
-        if let Some(of_documents) = segment.fieldnorms_readers().get_field(field)? {
+    for (length, words) in lengths.iter_mut().zip(fields.words) {
+        if let Some(of_documents) = segment.fieldnorms_readers().get_field(words.field)? {
             *length = documents.clone().map(|document| u64::from(of_documents.fieldnorm(document))).sum();
         }
     }
