@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use deadpool_postgres::{Client, Transaction};
 use quipu_core::RequestKey;
-use quipu_core::model::{ContentHash, FileStat, VaultPath};
+use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::ports::{
     FeedError, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteChanges,
-    NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    NoteFeed, NoteHistory, NoteVersions, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter,
+    WriteOrigin,
 };
 
 use super::files::excluded;
@@ -35,13 +36,6 @@ impl PostgresVault {
     /// The notes of a graph of a database.
     pub fn new(database: Arc<PostgresDatabase>, graph: &Graph) -> Self {
         Self { database, graph: graph.id, scope: Scope::Graph(graph.id) }
-    }
-
-    /// Every note and its version, in order of path.
-    pub fn versions(&self) -> Result<Vec<(VaultPath, ContentHash)>, VaultError> {
-        let mut all = self.read(async |db| read::all_versions(db, self.graph).await)?;
-        all.retain(|(path, _)| excluded(path).is_none());
-        Ok(all)
     }
 
     /// Deletes versions that were replaced, moved or deleted before a time; returns their number.
@@ -162,6 +156,12 @@ impl VaultFiles for PostgresVault {
 
     fn batch_size(&self) -> usize {
         BATCH
+    }
+
+    fn versions(&self) -> Result<NoteVersions, VaultError> {
+        let mut all = self.read(async |db| read::all_versions(db, self.graph).await)?;
+        all.retain(|(path, _)| excluded(path).is_none());
+        Ok(NoteVersions { notes: all.into_iter().collect(), unread: Vec::new() })
     }
 
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
