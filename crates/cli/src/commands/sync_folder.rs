@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Zoned;
+use quipu_core::model::VaultPath;
 use quipu_core::ports::NoteFeed;
 use quipu_core::sync::{
     Action, Base, BaseChange, BaseLog, Conflict, Counts, Direction, Side, Skipped, Step, Sync, SyncError, SyncOptions,
@@ -291,8 +292,7 @@ pub(super) fn line(step: &Step) -> Line {
 
 fn to_json(report: &SyncReport, side: Side) -> Value {
     let Counts { created, changed, moved, deleted } = report.counts(side);
-    let conflict =
-        |it: &Conflict| json!({ "path": it.path.as_str(), "copy": it.copy.as_ref().map(|copy| copy.as_str()) });
+    let conflict = |it: &Conflict| json!({ "path": it.path.as_str(), "copy": it.copy.as_ref().map(VaultPath::as_str) });
     let skipped = |it: &Skipped| json!({ "path": it.path.as_str(), "reason": it.reason });
     json!({
         "created": created,

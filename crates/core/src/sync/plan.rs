@@ -123,7 +123,7 @@ pub(super) fn plan(compared: &[Compared], direction: Direction, force: bool) -> 
             _ => plan.waiting += 1,
         }
     }
-    plan.steps = with_moves(std::mem::take(&mut plan.steps));
+    plan.steps = with_moves(&plan.steps);
     plan
 }
 
@@ -159,8 +159,10 @@ fn keep_both(note: &Compared) -> Option<Step> {
 
 /// Turns a deletion and a creation of the same bytes on one side into a move, so that the note keeps its history. Of several
 /// notes with the same bytes none is moved: which one it was cannot be told.
-fn with_moves(steps: Vec<Step>) -> Vec<Step> {
-    let mut ends: HashMap<(bool, [u8; 32]), (Vec<usize>, Vec<usize>)> = HashMap::new();
+fn with_moves(steps: &[Step]) -> Vec<Step> {
+    /// The places of deletions and of creations.
+    type Ends = (Vec<usize>, Vec<usize>);
+    let mut ends: HashMap<(bool, [u8; 32]), Ends> = HashMap::new();
     for (place, step) in steps.iter().enumerate() {
         let of = |version: ContentHash| (step.side == Side::Graph, version.0);
         match step.action {
