@@ -33,8 +33,7 @@ mod tests {
         };
         assert_eq!(name("a/plan.md", 1), "a/plan (conflict 2026-11-18 ada).md");
         assert_eq!(name("plan.v2.markdown", 2), "plan.v2 (conflict 2026-11-18 ada 2).markdown");
-        let mut names =
-            vec![name("a/plan.md", 1), "a/plan.md".to_owned(), "a/play.md".to_owned(), "a/plain.md".to_owned()];
+        let mut names = [name("a/plan.md", 1), "a/plan.md".to_owned(), "a/play.md".to_owned(), "a/plain.md".to_owned()];
         names.sort();
         assert_eq!(names[1..3], ["a/plan (conflict 2026-11-18 ada).md", "a/plan.md"]);
         let long = name(&format!("{}.md", "文".repeat(84)), 1);

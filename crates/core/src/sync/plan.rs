@@ -84,7 +84,7 @@ pub enum Action {
     },
 }
 
-/// All steps, in the order in which they are carried out: a path is freed before it is taken.
+/// All steps, in the order in which they are applied: a path is freed before it is taken.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,

@@ -9,7 +9,7 @@ use crate::ports::{VaultError, WriteError};
 /// What a run did.
 #[derive(Debug, Default)]
 pub struct SyncReport {
-    /// The steps that were carried out, or in a dry run would be, in order.
+    /// The steps that were applied, or in a dry run would be, in order.
     pub steps: Vec<Step>,
     /// Notes that both sides changed.
     pub conflicts: Vec<Conflict>,
