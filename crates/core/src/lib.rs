@@ -18,6 +18,7 @@ pub mod query;
 pub mod search;
 pub mod staleness;
 pub mod suggest;
+pub mod sync;
 
 mod diff;
 mod dot_products;

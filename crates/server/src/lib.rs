@@ -21,3 +21,5 @@ pub mod own_files;
 mod shutdown;
 mod stamp;
 pub mod tokens;
+
+pub use shutdown::on_stop_signal;

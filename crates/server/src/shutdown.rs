@@ -38,3 +38,21 @@ pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
         tracing::info!("asked to stop");
     })
 }
+
+/// Calls this when the process is asked to stop, for commands without a server.
+pub fn on_stop_signal(stop: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+    let front = front_runtime()?;
+    let asked = {
+        let _entered = front.enter();
+        stop_signal()?
+    };
+    let wait = move || {
+        front.block_on(asked);
+        stop();
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(wait)
+        .context("while starting to listen for signals")?;
+    Ok(())
+}

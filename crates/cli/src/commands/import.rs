@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use quipu_core::Session;
+use quipu_core::memory::EntityTypes;
+use quipu_core::ports::{Author, Clock, MemoryStore, SystemClock};
 use serde_json::json;
 
+use super::database::GraphOption;
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
@@ -28,6 +31,7 @@ Examples:
   quipu import memory.json            import the file of the reference memory server
   quipu import --strict export.jsonl  import everything or nothing
   ssh host quipu export | quipu import -
+  quipu import --graph team export.jsonl   import into a graph of a team's database
 
 JSON fields:
   {entities, observations, relations, known, completed, problems: [{line, message}]}
@@ -36,6 +40,8 @@ Invalid lines and items are listed and the rest is imported; the exit code is th
 pub(crate) struct Import {
     /// File to read, or - for standard input.
     file: PathBuf,
+    #[command(flatten)]
+    graph: GraphOption,
     /// Import nothing when any item is invalid.
     #[arg(long)]
     strict: bool,
@@ -46,10 +52,18 @@ pub(crate) struct Import {
 
 impl Import {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        if let Some(memory) = self.graph.memory()? {
+            // Settings come from the environment alone, as those of the servers do.
+            return self.import(&memory, &EntityTypes::default(), output);
+        }
         let location = VaultLocation::find(None, shared)?;
-        let mut file = self.open()?;
         let open = location.memory(OpenMode::Create)?;
-        let mut import = exchange::Importer::new(&**open.memory.store(), &location.config.memory_types);
+        self.import(&**open.memory.store(), &location.config.memory_types, output)
+    }
+
+    fn import(&self, store: &dyn MemoryStore, types: &EntityTypes, output: &mut Output) -> Result<Outcome, Failure> {
+        let mut file = self.open()?;
+        let mut import = exchange::Importer::new(store, types);
         let progress = |line: usize| {
             if line.is_multiple_of(50_000) {
                 output.aside(&Line::new().dim(format!("{line} lines read")));
@@ -71,7 +85,8 @@ impl Import {
             let message = format!("cannot import the file: {invalid} invalid; nothing was imported");
             return Err(Failure::failed(message).hint("leave out --strict to import the rest"));
         }
-        let author = open.memory.author(&Session::named(CLIENT), "import", None);
+        let (client, tool) = (Session::named(CLIENT).client(), "import".to_owned());
+        let author = Author { client, tool, at_ns: SystemClock.now_ns(), request: None };
         let imported = import.apply(&author).map_err(|error| Failure::failed(error.to_string()))?;
         let outcome = if problems.is_empty() { Outcome::Fine } else { Outcome::Negative };
         if self.json {

@@ -18,8 +18,11 @@ mod import;
 mod index;
 mod install;
 mod merge;
+mod mirror;
 mod open;
 mod picture;
+mod pull;
+mod push;
 mod query;
 mod restore;
 mod revert;
@@ -47,6 +50,7 @@ mod progress;
 mod serve_graph;
 mod served;
 mod snippet;
+mod sync_folder;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -127,6 +131,9 @@ enum Command {
     Token(token::TokenCommand),
     Db(db::DbCommand),
     Graph(graph::GraphCommand),
+    Push(push::Push),
+    Pull(pull::Pull),
+    Mirror(mirror::Mirror),
     Trust(trust::Trust),
     Completions(completions::Completions),
 }
@@ -340,6 +347,9 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Token(command) => command.run(&shared, output),
         Command::Db(command) => command.run(output),
         Command::Graph(command) => command.run(output),
+        Command::Push(command) => command.run(&shared, output),
+        Command::Pull(command) => command.run(&shared, output),
+        Command::Mirror(command) => command.run(&shared, output),
         Command::Trust(command) => command.run(&shared, output),
         Command::Completions(command) => command.run(Cli::command(), output),
     }

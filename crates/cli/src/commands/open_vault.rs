@@ -60,6 +60,11 @@ impl VaultLocation {
         compose::open_files(&self.root, &self.config, true).map_err(failure)
     }
 
+    /// Opens the files alone, for reading and writing.
+    pub(super) fn writable_files(&self) -> Result<FolderVault, Failure> {
+        compose::open_files(&self.root, &self.config, false).map_err(failure)
+    }
+
     /// Opens the vault without reading it.
     pub(super) fn open(&self, mode: OpenMode) -> Result<Arc<OpenVault>, Failure> {
         match &self.served {

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, check};
 
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 31] = [
     "serve",
     "open",
     "watch",
@@ -29,6 +29,9 @@ const COMMANDS: [&str; 28] = [
     "token",
     "db",
     "graph",
+    "push",
+    "pull",
+    "mirror",
     "trust",
     "completions",
 ];

@@ -25,4 +25,5 @@ mod search;
 mod serve;
 mod stale;
 mod status;
+mod sync;
 mod team;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::sandbox::{Ran, Sandbox};
 
 /// A vault, and an empty database.
-struct Team {
-    sandbox: Sandbox,
-    url: String,
+pub(crate) struct Team {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) url: String,
 }
 
 impl Team {
@@ -19,7 +19,7 @@ impl Team {
     }
 
     /// With tables and the graph `team`.
-    fn ready(files: &str) -> Option<Self> {
+    pub(crate) fn ready(files: &str) -> Option<Self> {
         let team = Self::new(files)?;
         team.succeed(&["db", "init"]);
         team.succeed(&["graph", "create", "team"]);
@@ -27,22 +27,27 @@ impl Team {
     }
 
     /// Runs a command with the database in the environment.
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         let mut command = self.sandbox.command(arguments);
         self.sandbox.ran(command.env("QUIPU_DATABASE_URL", &self.url).stdin(Stdio::null()).output().unwrap())
     }
 
-    fn succeed(&self, arguments: &[&str]) -> String {
+    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
         ran.stdout
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.succeed(arguments)).unwrap()
     }
 
-    fn fail(&self, arguments: &[&str]) -> String {
+    /// The answer of a command that ends with this exit code.
+    pub(crate) fn json_with_code(&self, arguments: &[&str], code: i32) -> Value {
+        self.run(arguments).expect(code).json()
+    }
+
+    pub(crate) fn fail(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_ne!(ran.code, Some(0), "{arguments:?}: {}", ran.stdout);
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
@@ -112,4 +117,32 @@ fn tokens_of_a_database_are_for_its_graphs() {
     team.succeed(&["token", "revoke", "ci", "--database", &team.url]);
     assert_eq!(team.json(&list), Value::Array(Vec::new()));
     assert!(!team.sandbox.root().join(".quipu/tokens.toml").exists(), "the folder's own tokens are others");
+}
+
+#[test]
+fn memory_moves_between_a_folder_and_a_graph_byte_for_byte() {
+    let Some(team) = Team::ready("//- notes/plan.md\n# Plan\n") else { return };
+    for (name, text) in [("Ada", "works on [[plan]]"), ("Émile", "line\nbreak \u{2028} and 日本語")] {
+        let entity = serde_json::json!({ "name": name, "entity_type": "person", "observations": [text] });
+        team.succeed(&["call", "create_entity", &entity.to_string()]);
+    }
+    team.succeed(&["call", "create_entity", r#"{"name": "Gone", "entity_type": "person"}"#]);
+    team.succeed(&["call", "delete_entity", r#"{"entity_id": 3}"#]);
+    team.succeed(&["call", "create_relation", r#"{"from_entity_id": 1, "to_entity_id": 2, "relation_type": "knows"}"#]);
+    let folder = team.succeed(&["export"]);
+    assert_eq!(folder.lines().count(), 6, "{folder}");
+    team.sandbox.write("export.jsonl", &folder);
+    let imported = team.json(&["import", "--graph", "team", "--json", "export.jsonl"]);
+    assert_eq!((&imported["entities"], &imported["problems"]), (&Value::from(2), &Value::Array(Vec::new())));
+    assert_eq!(team.succeed(&["export", "--graph", "team"]), folder);
+    let again = team.json(&["import", "--graph", "team", "--json", "export.jsonl"]);
+    assert_eq!((&again["entities"], &again["known"]), (&Value::from(0), &Value::from(5)));
+
+    // Back into another folder.
+    let other = Sandbox::of("//- a.md\nx\n");
+    let from = ["export", "--database", &team.url];
+    let exported = team.sandbox.run(&from).expect(0).stdout;
+    other.run_with_stdin(&["import", "-"], &exported).expect(0);
+    assert_eq!(other.run(&["export"]).expect(0).stdout, folder);
+    assert!(team.fail(&["export", "--graph", "nowhere"]).contains("quipu graph list"));
 }

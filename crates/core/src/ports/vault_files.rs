@@ -1,6 +1,6 @@
 //! The user's files: the source of truth about notes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::note_history::{NoteHistory, WriteOrigin};
 use crate::RequestKey;
@@ -35,6 +35,24 @@ pub trait VaultFiles: NoteHistory {
     /// The number of files to read in one step: more than one where every step costs a round trip.
     fn batch_size(&self) -> usize {
         1
+    }
+
+    /// Every note with its version. A file that cannot be read is among the unread ones.
+    fn versions(&self) -> Result<NoteVersions, VaultError> {
+        let Listing { files, unread, .. } = self.list()?;
+        let mut versions = NoteVersions { notes: BTreeMap::new(), unread };
+        for batch in files.chunks(self.batch_size()) {
+            let paths: Vec<&VaultPath> = batch.iter().map(|file| &file.path).collect();
+            for (path, read) in paths.iter().zip(self.read_many(&paths)) {
+                match read {
+                    Ok(Some(content)) => _ = versions.notes.insert((*path).clone(), content.hash),
+                    Ok(None) => {}
+                    Err(VaultError::Read { .. }) => versions.unread.push(path.to_string()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(versions)
     }
 
     /// The exact paths of all files and folders that equal `path` when case is ignored, excluded ones too: an exact match
@@ -120,11 +138,31 @@ pub struct Listing {
 impl Listing {
     /// Whether a path could not be read, or lies below one that could not.
     pub fn is_unread(&self, path: &VaultPath) -> bool {
-        self.unread.iter().any(|unread| {
-            let below = path.as_str().strip_prefix(unread.as_str());
-            below.is_some_and(|rest| unread.is_empty() || rest.is_empty() || rest.starts_with('/'))
-        })
+        is_at_or_below(path, &self.unread)
     }
+}
+
+/// The versions of all notes.
+#[derive(Debug, Default)]
+pub struct NoteVersions {
+    /// By path.
+    pub notes: BTreeMap<VaultPath, ContentHash>,
+    /// Folders and files that exist but could not be read, as in [`Listing::unread`].
+    pub unread: Vec<String>,
+}
+
+impl NoteVersions {
+    /// Whether a path could not be read, or lies below one that could not.
+    pub fn is_unread(&self, path: &VaultPath) -> bool {
+        is_at_or_below(path, &self.unread)
+    }
+}
+
+fn is_at_or_below(path: &VaultPath, places: &[String]) -> bool {
+    places.iter().any(|place| {
+        let below = path.as_str().strip_prefix(place.as_str());
+        below.is_some_and(|rest| place.is_empty() || rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// One file of a walk.

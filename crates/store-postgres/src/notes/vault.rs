@@ -7,10 +7,11 @@ use std::sync::Arc;
 use deadpool_postgres::{Client, Transaction};
 use parking_lot::Mutex;
 use quipu_core::RequestKey;
-use quipu_core::model::{ContentHash, FileStat, VaultPath};
+use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::ports::{
     FeedError, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteChanges,
-    NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    NoteFeed, NoteHistory, NoteVersions, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter,
+    WriteOrigin,
 };
 
 use super::files::excluded;
@@ -46,13 +47,6 @@ impl PostgresVault {
     #[must_use]
     pub fn with_wakeups(self, wakeups: Arc<Wakeups>) -> Self {
         Self { wakeups: Some(wakeups), ..self }
-    }
-
-    /// Every note and its version, in order of path.
-    pub fn versions(&self) -> Result<Vec<(VaultPath, ContentHash)>, VaultError> {
-        let mut all = self.read(async |db| read::all_versions(db, self.graph).await)?;
-        all.retain(|(path, _)| excluded(path).is_none());
-        Ok(all)
     }
 
     /// Deletes versions that were replaced, moved or deleted before a time; returns their number.
@@ -174,6 +168,12 @@ impl VaultFiles for PostgresVault {
 
     fn batch_size(&self) -> usize {
         BATCH
+    }
+
+    fn versions(&self) -> Result<NoteVersions, VaultError> {
+        let mut all = self.read(async |db| read::all_versions(db, self.graph).await)?;
+        all.retain(|(path, _)| excluded(path).is_none());
+        Ok(NoteVersions { notes: all.into_iter().collect(), unread: Vec::new() })
     }
 
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {

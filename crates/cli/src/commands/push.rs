@@ -1,0 +1,50 @@
+//! `quipu push`: brings the changes of a folder into a graph.
+
+use clap::Args;
+use quipu_core::sync::{Direction, Side, SyncOptions};
+
+use super::output::Output;
+use super::sync_folder::{SyncTarget, print};
+use super::{Failure, Outcome, Shared};
+
+/// Bring the changes of a folder of notes into a graph of a team's database.
+///
+/// Notes that were created, changed, moved or deleted in the folder since it was last in sync become so in the graph, byte for
+/// byte. The folder is not changed. A note that the graph changed too is left as it is and listed. A deletion never removes a
+/// note that the other side changed. At the first run nothing is deleted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quipu push ~/notes --dry-run     list what would be done
+  quipu push ~/notes --graph team
+  quipu push --force               in conflicts, replace the graph's version; `quipu restore` or history has it
+
+Only notes are pushed; images and other files stay in the folder. What is in sync is recorded in .quipu/ of the folder.
+
+JSON fields:
+  {created, changed, moved, deleted, in_sync, waiting, conflicts: [{path, copy}], skipped: [{path, reason}],
+   excluded: [{path, reason}]}, waiting being changes of the graph that a pull would bring
+
+The exit code is 1 if a note is in conflict or cannot be pushed; all others are pushed.")]
+pub(crate) struct Push {
+    #[command(flatten)]
+    target: SyncTarget,
+    /// Replace the graph's version of notes that both sides changed.
+    #[arg(long)]
+    force: bool,
+    /// List what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Push {
+    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        let mut open = self.target.open(shared, output)?;
+        let options = SyncOptions { force: self.force, dry_run: self.dry_run, ..open.options(Direction::Push) };
+        let report = open.run_once(options)?;
+        print(&report, Side::Graph, &open.name, (self.dry_run, self.json), output)
+    }
+}
