@@ -28,6 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Follows one graph. Dropping this ends the thread.
 pub(super) struct Follower {
+    knowledge: Arc<Knowledge>,
     state: Arc<FollowerState>,
 }
 
@@ -70,6 +71,8 @@ pub(super) struct Position {
 pub(super) enum Lag {
     /// The database has not answered for this long.
     Unreachable(Duration),
+    /// The notes are being read for the first time.
+    Loading,
     /// The index did not catch up in time.
     Slow,
 }
@@ -79,6 +82,7 @@ impl fmt::Display for Lag {
         write!(f, "this answer may be out of date: ")?;
         match self {
             Self::Unreachable(time) => write!(f, "the database has been unreachable for {} s", time.as_secs()),
+            Self::Loading => write!(f, "this server is still reading the notes"),
             Self::Slow => write!(f, "this server has not yet applied the latest changes by other servers"),
         }
     }
@@ -106,19 +110,19 @@ impl Follower {
                 state.wanted.notify_one();
             }
         }));
-        let work = FollowerThread { knowledge, feed, state: state.clone() };
+        let work = FollowerThread { knowledge: knowledge.clone(), feed, state: state.clone() };
         std::thread::Builder::new().name("follower".into()).spawn(move || work.run())?;
-        Ok(Self { state })
+        Ok(Self { knowledge, state })
     }
 
     /// Waits until the index has every change that was committed before this call, or says why it may lack some. Until every
-    /// note was read once, calls do not wait here: an answer says that the vault is still being indexed.
+    /// note was read once, calls do not wait here: their answers say so.
     pub(super) fn catch_up(&self) -> Option<Lag> {
         let until = Instant::now() + PATIENCE;
         let mut progress = self.state.progress.lock();
         progress.active = Instant::now();
-        if progress.position.is_none() {
-            return progress.outage();
+        if progress.position.is_none() && !self.knowledge.wait_ready(Duration::ZERO) {
+            return progress.outage().or(Some(Lag::Loading));
         }
         progress.asked += 1;
         let ticket = progress.asked;
@@ -255,8 +259,8 @@ impl FollowerThread {
             let report = self.knowledge.start(&|_| {}).map_err(|error| error.to_string())?;
             is_complete(report.unreadable)?;
         }
-        self.knowledge.prepare_for_changes();
         self.state.progress.lock().position = Some(head);
+        self.knowledge.prepare_for_changes();
         tracing::info!(notes = self.knowledge.snapshot().files().len(), took = ?started.elapsed(), "read the graph");
         Ok(())
     }
