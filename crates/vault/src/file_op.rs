@@ -71,7 +71,7 @@ impl From<ContentHash> for FileVersion {
 }
 
 /// Why an operation failed.
-pub(crate) enum Conflict {
+pub(crate) enum FileConflict {
     /// The file has another version than expected.
     Changed,
     /// The file does not exist.
@@ -81,7 +81,7 @@ pub(crate) enum Conflict {
     Io(io::Error),
 }
 
-impl From<io::Error> for Conflict {
+impl From<io::Error> for FileConflict {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -114,13 +114,13 @@ impl JournalEntry {
     }
 
     /// Runs the operation. The new version is complete under the temporary name, and the old one is in the trash.
-    pub(crate) fn run(&self, root: &Dir) -> Result<(), Conflict> {
+    pub(crate) fn run(&self, root: &Dir) -> Result<(), FileConflict> {
         let dir = root.open_below(&self.folder)?;
         match &self.op {
             FileOp::Create { .. } => {
                 failpoint::hit("create")?;
                 match dir.rename_no_replace(&self.temporary, &self.name) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Conflict::Exists),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(FileConflict::Exists),
                     other => Ok(other?),
                 }
             }
@@ -129,22 +129,22 @@ impl JournalEntry {
                 expect_version(&dir, &self.name, *old)?;
                 failpoint::hit("replace")?;
                 match if_exists(dir.exchange(&self.temporary, &self.name))? {
-                    None => Err(Conflict::Missing),
+                    None => Err(FileConflict::Missing),
                     Some(true) => self.expect_displaced(&dir, *old),
                     Some(false) => self.replace_without_exchange(root, &dir, *old, trashed),
                 }
             }
             FileOp::Delete { old, .. } => {
                 failpoint::hit("delete")?;
-                if_exists(dir.rename(&self.name, &self.temporary))?.ok_or(Conflict::Missing)?;
+                if_exists(dir.rename(&self.name, &self.temporary))?.ok_or(FileConflict::Missing)?;
                 self.expect_displaced(&dir, *old)
             }
             FileOp::Rename { to_folder, to_name, .. } => {
                 failpoint::hit("rename")?;
                 let to = root.open_below(to_folder)?;
                 match if_exists(dir.move_no_replace(&self.name, &to, to_name)) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Conflict::Exists),
-                    moved => moved?.ok_or(Conflict::Missing),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(FileConflict::Exists),
+                    moved => moved?.ok_or(FileConflict::Missing),
                 }
             }
         }
@@ -188,20 +188,26 @@ impl JournalEntry {
         to.sync()
     }
 
-    fn expect_displaced(&self, dir: &Dir, old: FileVersion) -> Result<(), Conflict> {
+    fn expect_displaced(&self, dir: &Dir, old: FileVersion) -> Result<(), FileConflict> {
         failpoint::hit("compare")?;
-        if version_of(dir, &self.temporary)? == Some(old) { Ok(()) } else { Err(Conflict::Changed) }
+        if version_of(dir, &self.temporary)? == Some(old) { Ok(()) } else { Err(FileConflict::Changed) }
     }
 
     /// For file systems that cannot exchange two names. An edit in place is found through the trash's link to the same file.
     /// A file that another program renames into place between the check and the rename is lost; every editor has this window
     /// of microseconds on such file systems.
-    fn replace_without_exchange(&self, root: &Dir, dir: &Dir, old: FileVersion, trashed: &str) -> Result<(), Conflict> {
+    fn replace_without_exchange(
+        &self,
+        root: &Dir,
+        dir: &Dir,
+        old: FileVersion,
+        trashed: &str,
+    ) -> Result<(), FileConflict> {
         if version_of(dir, &self.name)? != Some(old) {
-            return Err(Conflict::Changed);
+            return Err(FileConflict::Changed);
         }
         dir.rename(&self.temporary, &self.name)?;
-        if trash::version_of(root, trashed)? == Some(old) { Ok(()) } else { Err(Conflict::Changed) }
+        if trash::version_of(root, trashed)? == Some(old) { Ok(()) } else { Err(FileConflict::Changed) }
     }
 
     /// Removes the displaced version once the whole write is done; the trash has it.
@@ -396,11 +402,11 @@ impl JournalEntry {
     }
 }
 
-fn expect_version(dir: &Dir, name: &str, expected: FileVersion) -> Result<(), Conflict> {
+fn expect_version(dir: &Dir, name: &str, expected: FileVersion) -> Result<(), FileConflict> {
     match version_of(dir, name)? {
         Some(version) if version == expected => Ok(()),
-        Some(_) => Err(Conflict::Changed),
-        None => Err(Conflict::Missing),
+        Some(_) => Err(FileConflict::Changed),
+        None => Err(FileConflict::Missing),
     }
 }
 

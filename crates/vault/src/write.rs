@@ -15,7 +15,7 @@ use quipu_core::ports::{
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
 use crate::failpoint;
-use crate::file_op::{Conflict, FileOp, JournalEntry};
+use crate::file_op::{FileConflict, FileOp, JournalEntry};
 use crate::folder::{FileLocation, ResolvedPath, join, resolve, split};
 use crate::folder_vault::FolderVault;
 use crate::history::{self, HistoryLine};
@@ -371,27 +371,27 @@ impl PlannedOp<'_> {
         new.into_iter().chain(self.entry.op.displaced().map(|_| self.entry.name.as_str()))
     }
 
-    fn trash_old_version(&self, root: &Dir, trash_folders: &mut BTreeSet<String>) -> Result<(), Conflict> {
+    fn trash_old_version(&self, root: &Dir, trash_folders: &mut BTreeSet<String>) -> Result<(), FileConflict> {
         let Some((_, trashed)) = self.entry.op.displaced() else { return Ok(()) };
         let dir = root.open_below(&self.entry.folder)?;
         let added = trash::add(root, (&dir, &self.entry.name), trashed, trash_folders);
-        if_exists(added)?.ok_or(Conflict::Missing)
+        if_exists(added)?.ok_or(FileConflict::Missing)
     }
 
     /// Runs the operation. A replaced file whose permissions changed since they were copied is a conflict: the new version
     /// could be open to accounts that the old one was just closed to.
-    fn run(&self, root: &Dir) -> Result<(), Conflict> {
+    fn run(&self, root: &Dir) -> Result<(), FileConflict> {
         self.entry.run(root)?;
         let (FileOp::Replace { .. }, Some(template)) = (&self.entry.op, &self.template) else { return Ok(()) };
         // `None` on file systems that cannot exchange names.
         match root.open_below(&self.entry.folder)?.metadata(&self.entry.temporary)? {
-            Some(displaced) if !displaced.has_permissions_of(&template.metadata) => Err(Conflict::Changed),
+            Some(displaced) if !displaced.has_permissions_of(&template.metadata) => Err(FileConflict::Changed),
             _ => Ok(()),
         }
     }
 
     /// Writes the new version under its temporary name, not yet synced.
-    fn write_new_version(&self, root: &Dir) -> Result<Option<FileStat>, Conflict> {
+    fn write_new_version(&self, root: &Dir) -> Result<Option<FileStat>, FileConflict> {
         let Some(bytes) = self.bytes else { return Ok(None) };
         let dir = root.open_below(&self.entry.folder)?;
         failpoint::hit("write")?;
@@ -410,7 +410,7 @@ impl PlannedOp<'_> {
                 // Another file of that name, or other permissions than those of the version that was checked.
                 let found = Metadata::of(&source)?;
                 if found.inode != template.metadata.inode || !found.has_permissions_of(&template.metadata) {
-                    return Err(Conflict::Changed);
+                    return Err(FileConflict::Changed);
                 }
                 copy_permissions(&source, &file)?;
             }
@@ -419,15 +419,15 @@ impl PlannedOp<'_> {
         Ok(Some(Metadata::of(&file)?.stat))
     }
 
-    fn write_error(&self, conflict: Conflict) -> WriteError {
+    fn write_error(&self, conflict: FileConflict) -> WriteError {
         let path = self.path.clone();
         match conflict {
-            Conflict::Changed => {
+            FileConflict::Changed => {
                 WriteError::Changed { path: self.template.as_ref().map_or(path, |template| template.path.clone()) }
             }
-            Conflict::Missing => WriteError::Missing { path },
-            Conflict::Exists => WriteError::Exists { existing: path },
-            Conflict::Io(source) => WriteError::Write { path: path.to_string(), source },
+            FileConflict::Missing => WriteError::Missing { path },
+            FileConflict::Exists => WriteError::Exists { existing: path },
+            FileConflict::Io(source) => WriteError::Write { path: path.to_string(), source },
         }
     }
 }

@@ -10,8 +10,8 @@ use jiff::Zoned;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::NoteFeed;
 use quipu_core::sync::{
-    Action, Base, BaseChange, BaseLog, Conflict, Counts, Direction, Side, Skipped, Step, Sync, SyncError, SyncOptions,
-    SyncReport,
+    Action, Base, BaseChange, BaseLog, Conflict, Direction, Side, SkippedFile, Step, Sync, SyncCounts, SyncError,
+    SyncOptions, SyncReport,
 };
 use quipu_own_folder::OwnFolder;
 use quipu_server::own_files::own_folder;
@@ -224,7 +224,7 @@ pub(super) fn print(
         (Side::Folder, false) => format!("pulled from {name}"),
         (Side::Folder, true) => format!("would pull from {name}"),
     };
-    let Counts { created, changed, moved, deleted } = report.counts(side);
+    let SyncCounts { created, changed, moved, deleted } = report.counts(side);
     let mut line = Line::new().plain(format!("{verb}: "));
     line = line.plain(format!("{created} created, {changed} changed, {moved} moved, {deleted} deleted"));
     output.line(&line.plain(format!("; {} in sync before", report.in_sync)))?;
@@ -255,7 +255,7 @@ pub(super) fn print_problems(report: &SyncReport, side: Side, output: &Output) {
         output.warning(&format!("{conflicts} changed on both sides and not synchronised"), Some(hint));
         list(left.iter().map(|it| it.path.to_string()), output);
     }
-    let shown = |skipped: &Skipped| format!("{}: {}", skipped.path, skipped.reason);
+    let shown = |skipped: &SkippedFile| format!("{}: {}", skipped.path, skipped.reason);
     if !report.skipped.is_empty() {
         output.warning(&format!("cannot synchronise {}", counted(report.skipped.len(), "note", "notes")), None);
         list(report.skipped.iter().map(shown), output);
@@ -291,9 +291,9 @@ pub(super) fn line(step: &Step) -> Line {
 }
 
 fn to_json(report: &SyncReport, side: Side) -> Value {
-    let Counts { created, changed, moved, deleted } = report.counts(side);
+    let SyncCounts { created, changed, moved, deleted } = report.counts(side);
     let conflict = |it: &Conflict| json!({ "path": it.path.as_str(), "copy": it.copy.as_ref().map(VaultPath::as_str) });
-    let skipped = |it: &Skipped| json!({ "path": it.path.as_str(), "reason": it.reason });
+    let skipped = |it: &SkippedFile| json!({ "path": it.path.as_str(), "reason": it.reason });
     json!({
         "created": created,
         "changed": changed,

@@ -19,8 +19,8 @@ impl LinkGraph {
         if source == target {
             return Some(vec![source]);
         }
-        let mut ahead = Side::new(source);
-        let mut behind = Side::new(target);
+        let mut ahead = SearchSide::new(source);
+        let mut behind = SearchSide::new(target);
         let meeting = loop {
             if ahead.frontier.is_empty() || behind.frontier.is_empty() {
                 return None;
@@ -65,12 +65,12 @@ impl LinkGraph {
 }
 
 /// The search from one end: the depth of every reached node, and the last layer.
-struct Side {
+struct SearchSide {
     depth: FxHashMap<NoteKey, u32>,
     frontier: Vec<NoteKey>,
 }
 
-impl Side {
+impl SearchSide {
     fn new(start: NoteKey) -> Self {
         Self { depth: FxHashMap::from_iter([(start, 0)]), frontier: vec![start] }
     }

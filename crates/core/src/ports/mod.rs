@@ -35,8 +35,8 @@ pub use shown_notes::ShownNotes;
 pub use sources::{NoSources, SourceStatus, SourcedNote, Sources, Traced, TracedSource};
 pub use text_model::{ModelText, NamedEntities, NamedRelation, TextModel, TextModelError};
 pub use vault_files::{
-    FileChange, FileContent, Image, ListedFile, Listing, NoteVersions, OtherFiles, TrashReason, TrashedFile,
-    VaultError, VaultFiles, WriteError,
+    FileChange, FileContent, Image, ListedFile, Listing, OtherFiles, TrashReason, TrashedFile, VaultError, VaultFiles,
+    VaultVersions, WriteError,
 };
 pub use vector_store::{
     Calibration, Coverage, EXACT_HITS, Grade, MissingVector, PassageHash, VectorHit, VectorQuery, VectorStore,

@@ -38,9 +38,9 @@ pub trait VaultFiles: NoteHistory {
     }
 
     /// Every note with its version. A file that cannot be read is among the unread ones.
-    fn versions(&self) -> Result<NoteVersions, VaultError> {
+    fn versions(&self) -> Result<VaultVersions, VaultError> {
         let Listing { files, unread, .. } = self.list()?;
-        let mut versions = NoteVersions { notes: BTreeMap::new(), unread };
+        let mut versions = VaultVersions { notes: BTreeMap::new(), unread };
         for batch in files.chunks(self.batch_size()) {
             let paths: Vec<&VaultPath> = batch.iter().map(|file| &file.path).collect();
             for (path, read) in paths.iter().zip(self.read_many(&paths)) {
@@ -144,14 +144,14 @@ impl Listing {
 
 /// The versions of all notes.
 #[derive(Debug, Default)]
-pub struct NoteVersions {
+pub struct VaultVersions {
     /// By path.
     pub notes: BTreeMap<VaultPath, ContentHash>,
     /// Folders and files that exist but could not be read, as in [`Listing::unread`].
     pub unread: Vec<String>,
 }
 
-impl NoteVersions {
+impl VaultVersions {
     /// Whether a path could not be read, or lies below one that could not.
     pub fn is_unread(&self, path: &VaultPath) -> bool {
         is_at_or_below(path, &self.unread)

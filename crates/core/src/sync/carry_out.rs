@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::base::{BaseChange, BaseLog};
-use super::compare::{self, Comparison};
+use super::compare::{self, FolderComparison};
 use super::copy_name::copy_name;
-use super::plan::{Action, Direction, Plan, Side, Step, plan};
-use super::report::{Conflict, Skipped, SyncError, SyncReport};
+use super::plan::{Action, Direction, Side, Step, SyncPlan, plan};
+use super::report::{Conflict, SkippedFile, SyncError, SyncReport};
 use crate::model::{ContentHash, VaultPath};
 use crate::ports::{FileChange, NoteAction, VaultFiles, WriteError, WriteOrigin};
 
@@ -68,7 +68,7 @@ impl Sync<'_> {
     }
 
     /// Carries out what a comparison asks for, and compares notes that change meanwhile again.
-    fn run(&self, first: Comparison, log: &mut dyn BaseLog) -> Result<SyncReport, SyncError> {
+    fn run(&self, first: FolderComparison, log: &mut dyn BaseLog) -> Result<SyncReport, SyncError> {
         let mut report = SyncReport::default();
         let mut again = self.round(first, &mut report, log)?;
         for _ in 1..ROUNDS {
@@ -81,19 +81,19 @@ impl Sync<'_> {
             report.add(later);
         }
         let reason = "it changes all the time; try again later".to_owned();
-        report.skipped.extend(again.into_iter().map(|path| Skipped { path, reason: reason.clone() }));
+        report.skipped.extend(again.into_iter().map(|path| SkippedFile { path, reason: reason.clone() }));
         Ok(report)
     }
 
     /// One comparison; returns the notes to compare again.
     fn round(
         &self,
-        comparison: Comparison,
+        comparison: FolderComparison,
         report: &mut SyncReport,
         log: &mut dyn BaseLog,
     ) -> Result<BTreeSet<VaultPath>, SyncError> {
         let SyncOptions { direction, force, dry_run, .. } = self.options;
-        let Plan { steps, mut record, in_sync, conflicts, waiting } = plan(&comparison.notes, direction, force);
+        let SyncPlan { steps, mut record, in_sync, conflicts, waiting } = plan(&comparison.notes, direction, force);
         report.in_sync += in_sync;
         report.waiting += waiting;
         report.conflicts.extend(conflicts.into_iter().map(|path| Conflict { path, copy: None }));
@@ -261,7 +261,7 @@ impl SyncReport {
     fn skip(&mut self, step: &Step, reason: String) {
         let is_choice = step.side == Side::Folder && !reason.starts_with(CASE);
         let list = if is_choice { &mut self.excluded } else { &mut self.skipped };
-        list.push(Skipped { path: step.path.clone(), reason });
+        list.push(SkippedFile { path: step.path.clone(), reason });
     }
 }
 

@@ -4,23 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Base;
 use super::plan::Compared;
-use super::report::Skipped;
+use super::report::SkippedFile;
 use crate::model::{ContentHash, VaultPath};
-use crate::ports::{NoteVersions, VaultError, VaultFiles};
+use crate::ports::{VaultError, VaultFiles, VaultVersions};
 
 const UNREADABLE: &str = "it cannot be read";
 const EXCLUDED: &str = "the rules of the folder exclude it";
 
 /// The notes to compare, and those that cannot be.
 #[derive(Default)]
-pub(super) struct Comparison {
+pub(super) struct FolderComparison {
     pub(super) notes: Vec<Compared>,
-    pub(super) unreadable: Vec<Skipped>,
-    pub(super) excluded: Vec<Skipped>,
+    pub(super) unreadable: Vec<SkippedFile>,
+    pub(super) excluded: Vec<SkippedFile>,
 }
 
 /// Compares every note.
-pub(super) fn all(folder: &dyn VaultFiles, graph: &dyn VaultFiles, base: &Base) -> Result<Comparison, VaultError> {
+pub(super) fn all(
+    folder: &dyn VaultFiles,
+    graph: &dyn VaultFiles,
+    base: &Base,
+) -> Result<FolderComparison, VaultError> {
     // The folder first: a change of the graph in between is found again by its feed.
     let (here, there) = (folder.versions()?, graph.versions()?);
     let paths: BTreeSet<&VaultPath> = here.notes.keys().chain(there.notes.keys()).chain(base.notes.keys()).collect();
@@ -33,7 +37,7 @@ pub(super) fn some(
     graph: &dyn VaultFiles,
     base: &Base,
     paths: &BTreeSet<VaultPath>,
-) -> Result<Comparison, VaultError> {
+) -> Result<FolderComparison, VaultError> {
     let mut notes = paths.clone();
     let mut unread = Vec::new();
     for path in paths {
@@ -44,7 +48,7 @@ pub(super) fn some(
         notes.extend(below.take_while(|note| note.as_str().starts_with(path.as_str())).cloned());
     }
     let notes: Vec<&VaultPath> = notes.iter().collect();
-    let mut here = NoteVersions { notes: BTreeMap::new(), unread };
+    let mut here = VaultVersions { notes: BTreeMap::new(), unread };
     for (path, read) in notes.iter().zip(folder.read_in_batches(&notes)) {
         match read {
             Ok(Some(content)) => _ = here.notes.insert((*path).clone(), content.hash),
@@ -64,13 +68,13 @@ pub(super) fn some(
 fn compare(
     folder: &dyn VaultFiles,
     paths: &BTreeSet<&VaultPath>,
-    here: &NoteVersions,
+    here: &VaultVersions,
     there: &BTreeMap<VaultPath, ContentHash>,
     base: &Base,
-) -> Result<Comparison, VaultError> {
-    let mut comparison = Comparison::default();
+) -> Result<FolderComparison, VaultError> {
+    let mut comparison = FolderComparison::default();
     for path in paths.iter().copied() {
-        let skipped = |reason: &str| Skipped { path: path.clone(), reason: reason.to_owned() };
+        let skipped = |reason: &str| SkippedFile { path: path.clone(), reason: reason.to_owned() };
         let (own, graph) = (here.notes.get(path).copied(), there.get(path).copied());
         let known = base.version(path, own, graph);
         if own.is_none() && here.is_unread(path) {

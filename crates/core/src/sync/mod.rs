@@ -17,4 +17,4 @@ pub use base::{Base, BaseChange, BaseLog};
 pub use carry_out::{Sync, SyncOptions};
 pub use decide::{Decision, Version, decide};
 pub use plan::{Action, Direction, Side, Step};
-pub use report::{Conflict, Counts, Skipped, SyncError, SyncReport};
+pub use report::{Conflict, SkippedFile, SyncCounts, SyncError, SyncReport};

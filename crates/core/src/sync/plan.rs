@@ -86,7 +86,7 @@ pub enum Action {
 
 /// All steps, in the order in which they are applied: a path is freed before it is taken.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct SyncPlan {
     pub(super) steps: Vec<Step>,
     /// What is in sync and not recorded as such.
     pub(super) record: Vec<BaseChange>,
@@ -98,8 +98,8 @@ pub(super) struct Plan {
     pub(super) waiting: usize,
 }
 
-pub(super) fn plan(compared: &[Compared], direction: Direction, force: bool) -> Plan {
-    let mut plan = Plan::default();
+pub(super) fn plan(compared: &[Compared], direction: Direction, force: bool) -> SyncPlan {
+    let mut plan = SyncPlan::default();
     for note in compared {
         let wanted = match decide(note.base, note.folder, note.graph) {
             Decision::InSync => {
@@ -127,7 +127,7 @@ pub(super) fn plan(compared: &[Compared], direction: Direction, force: bool) -> 
     plan
 }
 
-impl Plan {
+impl SyncPlan {
     fn in_sync(&mut self, note: &Compared) {
         self.in_sync += usize::from(note.folder.is_some());
         if !note.is_recorded {
@@ -206,7 +206,7 @@ mod tests {
         Compared { path, base, folder, graph, is_recorded: base == folder }
     }
 
-    fn shown(plan: &Plan) -> Vec<String> {
+    fn shown(plan: &SyncPlan) -> Vec<String> {
         let show = |step: &Step| {
             let action = match &step.action {
                 Action::Create(_) => "create".to_owned(),

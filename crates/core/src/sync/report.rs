@@ -18,9 +18,9 @@ pub struct SyncReport {
     /// Changes of the side that this direction does not read.
     pub waiting: usize,
     /// Notes that a side cannot hold, or that kept changing.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Notes that the rules of the folder exclude, which stay as they are on both sides.
-    pub excluded: Vec<Skipped>,
+    pub excluded: Vec<SkippedFile>,
 }
 
 /// A note that both sides changed.
@@ -34,7 +34,7 @@ pub struct Conflict {
 
 /// A note that was not synchronised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// The note.
     pub path: VaultPath,
     /// Why.
@@ -43,7 +43,7 @@ pub struct Skipped {
 
 /// Steps by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SyncCounts {
     /// New notes.
     pub created: usize,
     /// Notes with another version.
@@ -56,8 +56,8 @@ pub struct Counts {
 
 impl SyncReport {
     /// The steps on one side.
-    pub fn counts(&self, side: Side) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self, side: Side) -> SyncCounts {
+        let mut counts = SyncCounts::default();
         for step in self.steps.iter().filter(|step| step.side == side) {
             match step.action {
                 Action::Create(_) => counts.created += 1,

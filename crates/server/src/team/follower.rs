@@ -57,7 +57,7 @@ struct FollowProgress {
 }
 
 /// How far the index of a server is.
-pub(super) struct Position {
+pub(super) struct FeedPosition {
     /// The number of the last change in it.
     pub(super) number: i64,
     /// Whether the feed cannot be read now.
@@ -150,9 +150,9 @@ impl Follower {
     }
 
     /// How far the index is.
-    pub(super) fn position(&self) -> Position {
+    pub(super) fn position(&self) -> FeedPosition {
         let progress = self.state.progress.lock();
-        Position {
+        FeedPosition {
             number: progress.position.unwrap_or_default(),
             is_failing: progress.failing_since.is_some(),
             age: progress.level_at.elapsed(),

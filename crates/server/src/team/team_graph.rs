@@ -11,7 +11,7 @@ use quipu_tools::{
 };
 use serde_json::Value;
 
-use super::follower::{Follower, Position};
+use super::follower::{FeedPosition, Follower};
 use crate::engine::{Engine, EngineOptions, FirstPass};
 use crate::served_vault::ServedVault;
 use crate::service::{IndexProgress, Measure, Report, TrailPage, VaultChangeListener, VaultService};
@@ -112,7 +112,7 @@ impl VaultService for TeamGraph {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        let Position { number, is_failing, age } = self.follower.position();
+        let FeedPosition { number, is_failing, age } = self.follower.position();
         let position = "The last change of the notes by any server that is in the index.";
         let age_is = "How long ago the index was last level with the database.";
         let mut measures = vec![

@@ -8,7 +8,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::{EntityRef, MemoryChange, MemoryItem, NewEntity, Refusal, TextOwner};
 
 /// An item before and after.
-pub(super) type Step = (Option<MemoryItem>, Option<MemoryItem>);
+pub(super) type DraftStep = (Option<MemoryItem>, Option<MemoryItem>);
 
 /// The items, complete as far as the changes need them: an id that is not here does not exist.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Draft {
     pub(super) ties: BTreeMap<(TextOwner, String), VaultPath>,
     pub(super) last: LastIds,
     /// What was done, in order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<DraftStep>,
     pub(super) replaced_contexts: BTreeMap<String, ReplacedContext>,
     pub(super) new_ties: BTreeMap<(TextOwner, String), VaultPath>,
     names: HashMap<String, EntityId>,

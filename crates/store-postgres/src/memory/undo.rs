@@ -3,11 +3,11 @@
 use quipu_core::memory::{Entity, EntityId};
 use quipu_core::ports::MemoryItem;
 
-use super::draft::{Draft, Step};
+use super::draft::{Draft, DraftStep};
 use super::item;
 
 /// Reverses steps. The error says what is in the way, as the rest of a sentence.
-pub(super) fn reverse(draft: &mut Draft, steps: Vec<Step>) -> Result<(), String> {
+pub(super) fn reverse(draft: &mut Draft, steps: Vec<DraftStep>) -> Result<(), String> {
     for (before, after) in steps.into_iter().rev() {
         if let Some(after) = &after {
             refuse_changed(draft, after)?;

@@ -10,7 +10,7 @@ use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::ports::{
     FeedError, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteChanges,
-    NoteFeed, NoteHistory, NoteVersions, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter,
+    NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, VaultVersions, WriteError, WriteFilter,
     WriteOrigin,
 };
 
@@ -170,10 +170,10 @@ impl VaultFiles for PostgresVault {
         BATCH
     }
 
-    fn versions(&self) -> Result<NoteVersions, VaultError> {
+    fn versions(&self) -> Result<VaultVersions, VaultError> {
         let mut all = self.read(async |db| read::all_versions(db, self.graph).await)?;
         all.retain(|(path, _)| excluded(path).is_none());
-        Ok(NoteVersions { notes: all.into_iter().collect(), unread: Vec::new() })
+        Ok(VaultVersions { notes: all.into_iter().collect(), unread: Vec::new() })
     }
 
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError> {
