@@ -20,7 +20,7 @@ use tower_service::Service as _;
 
 use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
-use crate::service::{Capacity, IndexProgress, Measure, Service, VaultService};
+use crate::service::{Capacity, Measure, Service, VaultService};
 use crate::tokens::GraphRef;
 use crate::web::{self, Explorer};
 
