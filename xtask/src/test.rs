@@ -56,6 +56,14 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         }
         shell::run_watched(&mut tests, |line| tally.read(line))
     });
+    if let Some(folder) = &database {
+        steps.step("examples of the tools on a database", |tally| {
+            let seeds = ["test", "--quiet", "--workspace", "--locked", "--test", "e2e", "seed_"];
+            let mut seeds = cargo(&seeds);
+            seeds.env("QUIPU_TEST_TEAM", "1").env("QUIPU_POSTGRES", folder);
+            shell::run_watched(&mut seeds, |line| tally.read(line))
+        });
+    }
     steps.step("tokens of identity providers", |tally| {
         // Of the whole workspace, or all dependencies would be built once more with fewer features.
         let feature =

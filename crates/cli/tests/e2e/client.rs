@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::team_wire::{self, TeamWire};
+
 /// Long enough for a loaded machine; a hang is still told apart from slowness.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,6 +33,8 @@ pub(crate) struct Client {
     /// Notices that came between answers.
     notices: Vec<Value>,
     vault: Arc<TempDir>,
+    /// In place of the pipes: a server of a database.
+    team: Option<TeamWire>,
 }
 
 /// A vault of one file, its bytes exactly so. Written before anyone watches: a save is two steps that a watcher may see apart.
@@ -59,6 +63,12 @@ impl Client {
 
     /// Serves a vault that the caller has prepared, with further arguments.
     pub(crate) fn start_in(vault: TempDir, arguments: &[&str]) -> Self {
+        if team_wire::is_wanted() {
+            let (sender, lines) = channel();
+            let (child, team) = TeamWire::start(vault.path(), arguments, sender);
+            let (notices, vault) = (Vec::new(), Arc::new(vault));
+            return Self { child, stdin: None, lines, next_id: 1, notices, vault, team: Some(team) };
+        }
         let command = serve_command(vault.path(), arguments);
         Self::start_with(vault, command)
     }
@@ -99,7 +109,7 @@ impl Client {
                 }
             }
         });
-        Self { child, stdin, lines, next_id: 1, notices: Vec::new(), vault }
+        Self { child, stdin, lines, next_id: 1, notices: Vec::new(), vault, team: None }
     }
 
     /// Starts and shakes hands in the given version.
@@ -207,6 +217,9 @@ impl Client {
     /// Puts a file into the vault behind the server's back, in one step as editors do: of a plain write the server may see
     /// the empty file first, and rightly take that for a version.
     pub(crate) fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        if let Some(team) = &self.team {
+            return team.write(path, bytes.as_ref());
+        }
         let path = self.root().join(path);
         let folder = path.parent().unwrap();
         std::fs::create_dir_all(folder).unwrap();
@@ -217,7 +230,19 @@ impl Client {
 
     /// A file of the vault as it is on disk.
     pub(crate) fn read(&self, path: &str) -> String {
-        String::from_utf8(std::fs::read(self.root().join(path)).unwrap()).unwrap()
+        let bytes = match &self.team {
+            Some(team) => team.read(path).unwrap_or_else(|| panic!("{path} is not in the graph")),
+            None => std::fs::read(self.root().join(path)).unwrap(),
+        };
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Whether there is a file or a note of this name.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        match &self.team {
+            Some(team) => team.read(path).is_some(),
+            None => self.root().join(path).exists(),
+        }
     }
 
     /// Sends a request without waiting, and gives its id.
@@ -237,6 +262,9 @@ impl Client {
     }
 
     pub(crate) fn send_line(&mut self, line: &[u8]) {
+        if let Some(team) = &mut self.team {
+            return team.send(line);
+        }
         let stdin = self.stdin.as_mut().expect("the client has not closed its side");
         stdin.write_all(line).and_then(|()| stdin.write_all(b"\n")).expect("the server reads");
     }

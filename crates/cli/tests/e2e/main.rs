@@ -6,6 +6,7 @@ mod client;
 #[expect(dead_code, reason = "it is shared with the tests of the embedders, which ask more of it")]
 #[path = "../../../embed/tests/providers/server.rs"]
 mod embedding_server;
+mod team_wire;
 
 mod agent_tasks;
 mod answers;

@@ -59,6 +59,9 @@ fn is_uuid_v5(text: &str) -> bool {
 
 #[test]
 fn a_page_has_every_field() {
+    if crate::team_wire::is_wanted() {
+        return crate::client::skip("a database has no source files");
+    }
     let mut client = Client::open(PAGES);
     let answer = page(&mut client, "designs/search.md");
     let fields: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
@@ -85,6 +88,9 @@ fn a_page_has_every_field() {
 
 #[test]
 fn a_source_that_changes_is_seen_at_the_next_call() {
+    if crate::team_wire::is_wanted() {
+        return crate::client::skip("a database has no source files");
+    }
     let mut client = Client::open(PAGES);
     let level = |client: &mut Client| {
         let answer = page(client, "designs/search.md");

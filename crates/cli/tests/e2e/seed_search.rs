@@ -106,6 +106,9 @@ fn said(client: &Client, arguments: &[&str]) -> Value {
 
 #[test]
 fn embedding_goes_on_where_a_kill_stopped_it() {
+    if crate::team_wire::is_wanted() {
+        return crate::client::skip("it reads the index of the folder");
+    }
     let notes = (0..400).map(|n| format!("//- n{n:03}.md\nNote number {n} is about subject {}.\n", n * 7919));
     let mut client = Client::open(&notes.collect::<String>());
     // Until some passages are embedded by the model, and surely not all. Coarse vectors came before.

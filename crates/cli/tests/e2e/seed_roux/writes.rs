@@ -89,7 +89,7 @@ fn a_new_title_renames_the_file() {
     let exist = json!({ "ids": ["notes/draft.md", "notes/the final word.md"] });
     let now = json!({ "notes/draft.md": false, "notes/the final word.md": true });
     assert_eq!(client.answer("nodes_exist", exist), now);
-    assert!(!client.root().join("notes/draft.md").exists());
+    assert!(!client.has("notes/draft.md"));
 }
 
 #[test]
@@ -125,6 +125,6 @@ fn a_new_title_is_no_way_to_write_over_another_note() {
 fn a_node_is_deleted_once() {
     let mut client = Client::open("//- notes/Old-Draft.md\ntext\n");
     assert_eq!(client.answer("delete_node", json!({ "id": "notes/old-draft.md" })), json!({ "deleted": true }));
-    assert!(!client.root().join("notes/Old-Draft.md").exists());
+    assert!(!client.has("notes/Old-Draft.md"));
     assert_eq!(client.answer("delete_node", json!({ "id": "notes/old-draft.md" })), json!({ "deleted": false }));
 }
