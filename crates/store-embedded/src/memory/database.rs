@@ -18,15 +18,12 @@ use super::apply::{ChangeWriter, StepError};
 use super::backup::{self, BackupError};
 use super::failure::{self, failed};
 use super::file_guard::{self, FileGuard};
-use super::opening::{self, MemoryOpenError, Opened};
+use super::opening::{self, MemoryOpenError, Opened, REDACTING};
 use super::redact::RedactFault;
 use super::undo::UndoFault;
 use super::{check, contexts, lock_holder, log, migrate, read, redact, requests, ties, undo, vectors};
 use crate::sqlite;
 use quipu_own_folder::OwnFolder;
-
-/// The file that says that a redaction is not finished.
-const REDACTING: &str = "memory.redacting";
 
 /// Read connections that are kept open.
 const READERS: usize = 4;

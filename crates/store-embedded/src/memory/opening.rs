@@ -146,6 +146,9 @@ impl MemoryOpenError {
     }
 }
 
+/// The file that says that a redaction is not finished: the memory is being rewritten.
+pub(super) const REDACTING: &str = "memory.redacting";
+
 /// An open file and its folder.
 pub(super) struct Opened {
     pub(super) db: Connection,
@@ -174,14 +177,20 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     folder.check_place().map_err(opened)?;
     // If the file is refused, an existing log must not be checkpointed into it. A log that did not exist belongs to this
     // connection.
+    let is_rewriting = folder.check(REDACTING).map_err(opened)?;
     if has_log {
         sqlite::leave_log(&db).map_err(fail)?;
-        // Through the log of another file anything may be read.
-        let (kept, id) = (kept_id(&folder, file), file_guard::id_in(file).map_err(fail)?);
-        if kept.is_some() && id.is_some() && kept != id {
-            return Err(MemoryOpenError::OtherLog { file: file.to_owned() });
-        }
-        if !is_new && !file_guard::is_of_its_log(file, &db).map_err(fail)? {
+        let kept = kept_id(&folder, file);
+        let is_own = if is_rewriting {
+            // The log may be moved into the file in part: only the two together are a memory.
+            kept.is_none() || kept == file_guard::id_of(&db).ok()
+        } else {
+            // Through the log of another file anything may be read.
+            let id = file_guard::id_in(file).map_err(fail)?;
+            let is_kept = kept.is_none() || id.is_none() || kept == id;
+            is_kept && (is_new || file_guard::is_of_its_log(file, &db).map_err(fail)?)
+        };
+        if !is_own {
             return Err(MemoryOpenError::OtherLog { file: file.to_owned() });
         }
     }
@@ -198,6 +207,9 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
         return Err(MemoryOpenError::NoLocks { file: file.to_owned(), reason });
     }
     settle(&db).map_err(fail)?;
+    if is_rewriting {
+        checkpoint(&db).map_err(fail)?;
+    }
     if found < migrate::NEWEST {
         if found > 0 {
             backup::before_migration(&db, file, found)

@@ -417,6 +417,43 @@ fn foreign_file_with_a_valid_log_is_refused() {
     assert_eq!(std::fs::read(home.path().join("memory.db-wal")).unwrap(), log);
 }
 
+/// A kill while the log of a rewritten memory is moved into its file, after each number of pages.
+#[test]
+fn rewrite_that_is_killed_while_its_log_is_moved_loses_nothing() {
+    const PAGE: usize = 4096;
+    let (home, file, memory) = with_ada();
+    let texts: Vec<MemoryChange> = (0..400).map(|number| create(&format!("{number} {}", "x".repeat(300)))).collect();
+    memory.apply(&texts, &author(2)).unwrap();
+    let deleted: Vec<MemoryChange> = (2..300).map(|id| MemoryChange::DeleteEntity { id: EntityId(id) }).collect();
+    memory.apply(&deleted, &author(3)).unwrap();
+    let count = memory.entity_count().unwrap();
+    drop(memory);
+    let db = Connection::open(&file).unwrap();
+    db.execute_batch("PRAGMA wal_autocheckpoint = 0; VACUUM").unwrap();
+    let (before, log) = (std::fs::read(&file).unwrap(), std::fs::read(home.path().join("memory.db-wal")).unwrap());
+    let marker = std::fs::read(home.path().join("memory.started")).unwrap();
+    let frames: Vec<&[u8]> = log[32..].chunks_exact(24 + PAGE).collect();
+    let mut refused = 0;
+    for moved in 0..=frames.len() {
+        let mut bytes = before.clone();
+        for frame in &frames[..moved] {
+            let page = u32::from_be_bytes(frame[..4].try_into().unwrap()) as usize;
+            bytes.resize(bytes.len().max(page * PAGE), 0);
+            bytes[(page - 1) * PAGE..page * PAGE].copy_from_slice(&frame[24..]);
+        }
+        let killed = folder();
+        let file = killed.path().join("memory.db");
+        std::fs::write(&file, bytes).unwrap();
+        std::fs::write(killed.path().join("memory.db-wal"), &log).unwrap();
+        std::fs::write(killed.path().join("memory.started"), &marker).unwrap();
+        refused += usize::from(MemoryDatabase::open(&file).is_err());
+        std::fs::write(killed.path().join("memory.redacting"), "").unwrap();
+        let memory = MemoryDatabase::open(&file).unwrap_or_else(|error| panic!("after {moved} pages: {error}"));
+        assert_eq!(memory.entity_count().unwrap(), count, "after {moved} pages");
+    }
+    assert!(refused > 0, "without the mark a half moved log is taken for that of another file");
+}
+
 /// As when a server that works alone takes the vault over: the new engine opens memory before the old one lets go of it. A
 /// process without its locks is one whose log another may remove.
 #[cfg(target_os = "linux")]
