@@ -26,18 +26,18 @@ const LATEST: Duration = Duration::from_secs(2);
 
 /// Keep a folder of notes and a graph of a team's database equal.
 ///
-/// Runs until Ctrl-C. Changes of either side reach the other one within about a second, byte for byte. If the database is away,
-/// the folder can be edited as usual; changes are exchanged once it is back. Of a note that both sides changed, the graph's
-/// version gets the name, and the folder's version is kept beside it on both sides, as `note (conflict 2026-11-18 ada).md`.
-/// A deletion never removes a note that the other side changed.
+/// Runs until Ctrl-C. A change on either side reaches the other within about a second, byte for byte. While the database is
+/// unreachable, the folder can be edited as usual; changes are exchanged when the database answers again. If both sides changed
+/// a note, the graph's version keeps the name, and the folder's version is stored beside it on both sides, as
+/// `note (conflict 2026-11-18 ada).md`. A note that was deleted on one side but changed on the other is kept.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu mirror ~/notes --graph team
-  quipu mirror ~/work/handbook     in a git checkout, so that `quipu stale` compares notes with their sources
+  quipu mirror ~/work/handbook     a git checkout: `quipu stale` still compares notes with sources
 
-Replaced and deleted versions are in the trash of the folder (`quipu restore`) and in the history of the graph. It may be ended
-or killed at any time; the next run continues.")]
+Replaced and deleted versions are in the trash of the folder (`quipu restore`) and in the history
+of the graph. Quipu may be stopped or killed at any time; the next run continues.")]
 pub(crate) struct Mirror {
     #[command(flatten)]
     target: SyncTarget,

@@ -9,21 +9,23 @@ use super::{Failure, Outcome, Shared};
 
 /// Bring the changes of a graph of a team's database into a folder of notes.
 ///
-/// Notes that were created, changed, moved or deleted in the graph since the folder was last in sync become so in the folder,
-/// byte for byte. The graph is not changed. Of a note that both sides changed, the graph's version gets the name and the folder's
-/// version is kept beside it, as `note (conflict 2026-11-18 ada).md`. A deletion never removes a note that the folder changed.
+/// Notes that were created, changed, moved or deleted in the graph since the last synchronization are created, changed, moved
+/// or deleted in the folder, byte for byte. The graph is not changed. If both sides changed a note, the graph's version keeps
+/// the name and the folder's version is stored beside it, as `note (conflict 2026-11-18 ada).md`. A note that was deleted in
+/// the graph but changed in the folder is kept.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu pull ~/notes --dry-run     list what would be done
   quipu pull ~/notes --graph team
-  quipu pull --force               in conflicts, replace the folder's version; `quipu restore` brings it back
+  quipu pull --force               replace the folder's version of notes in conflict
 
-Every replaced or deleted file goes to the trash of the folder: `quipu restore`.
+Replaced and deleted files go to the trash of the folder; `quipu restore` brings them back.
 
 JSON fields:
-  {created, changed, moved, deleted, in_sync, waiting, conflicts: [{path, copy}], skipped: [{path, reason}],
-   excluded: [{path, reason}]}, waiting being changes of the folder that a push would bring
+  {created, changed, moved, deleted, in_sync, waiting, conflicts: [{path, copy}],
+   skipped: [{path, reason}], excluded: [{path, reason}]}
+  waiting is the number of changes in the folder that `quipu push` would bring
 
 The exit code is 1 if a note was in conflict or cannot be pulled; all others are pulled.")]
 pub(crate) struct Pull {

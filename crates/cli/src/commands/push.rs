@@ -9,21 +9,24 @@ use super::{Failure, Outcome, Shared};
 
 /// Bring the changes of a folder of notes into a graph of a team's database.
 ///
-/// Notes that were created, changed, moved or deleted in the folder since it was last in sync become so in the graph, byte for
-/// byte. The folder is not changed. A note that the graph changed too is left as it is and listed. A deletion never removes a
-/// note that the other side changed. At the first run nothing is deleted.
+/// Notes that were created, changed, moved or deleted in the folder since the last synchronization are created, changed, moved
+/// or deleted in the graph, byte for byte. The folder is not changed. A note that was changed on both sides is left as it is
+/// and listed. A note that was deleted here but changed in the graph is kept. The first run deletes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   quipu push ~/notes --dry-run     list what would be done
   quipu push ~/notes --graph team
-  quipu push --force               in conflicts, replace the graph's version; `quipu restore` or history has it
+  quipu push --force               replace the graph's version of notes in conflict
 
-Only notes are pushed; images and other files stay in the folder. What is in sync is recorded in .quipu/ of the folder.
+Only notes are pushed; images and other files stay in the folder. The state of the last
+synchronization is recorded in .quipu/ of the folder. Replaced versions are in the history
+of the graph.
 
 JSON fields:
-  {created, changed, moved, deleted, in_sync, waiting, conflicts: [{path, copy}], skipped: [{path, reason}],
-   excluded: [{path, reason}]}, waiting being changes of the graph that a pull would bring
+  {created, changed, moved, deleted, in_sync, waiting, conflicts: [{path, copy}],
+   skipped: [{path, reason}], excluded: [{path, reason}]}
+  waiting is the number of changes in the graph that `quipu pull` would bring
 
 The exit code is 1 if a note is in conflict or cannot be pushed; all others are pushed.")]
 pub(crate) struct Push {

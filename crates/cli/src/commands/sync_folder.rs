@@ -40,7 +40,7 @@ pub(super) struct SyncTarget {
     /// Graph of the database [default: the only one].
     #[arg(long, value_name = "NAME")]
     graph: Option<String>,
-    /// Delete also more than half of the notes of a side.
+    /// Allow the run to delete more than half of the notes in the folder or the graph.
     #[arg(long)]
     allow_deletes: bool,
 }

@@ -228,9 +228,10 @@ fn graph_whose_calls_wait_does_not_hold_up_another() {
 }
 
 #[test]
-fn metrics_tell_of_the_pool_and_of_each_graph() {
+fn metrics_show_the_pool_and_the_graph_of_the_token() {
     let Some(graphs) = TwoGraphs::start() else { return };
-    let page = || Post::get("/metrics").bearer(&graphs.one).send(graphs.server.address).unwrap().body;
+    let page_of = |token: &str| Post::get("/metrics").bearer(token).send(graphs.server.address).unwrap().body;
+    let page = || page_of(&graphs.one) + &page_of(&graphs.two);
     let value_in = |page: &str, name: &str| -> f64 {
         let line = page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
         line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
@@ -255,6 +256,8 @@ fn metrics_tell_of_the_pool_and_of_each_graph() {
     let (open, limit) = (value("quipu_database_connections"), value("quipu_database_connections_limit"));
     assert!(open >= 1.0 && open <= limit, "{open} of {limit}");
     assert_eq!((value("quipu_database_waiting"), value("quipu_database_unreachable_seconds")), (0.0, 0.0));
+    let page = page_of(&graphs.one);
+    assert!(!page.contains("graph=\"two\""), "a token sees its own graphs only: {page}");
     let kinds = page.lines().filter(|line| line.starts_with("# TYPE quipu_commits_total")).count();
     assert_eq!(kinds, 1, "values of one metric are together");
 }
