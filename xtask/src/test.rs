@@ -16,12 +16,17 @@ pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
     steps.step("formatting", |tally| {
         *tally = ONE;
-        shell::run(&mut cargo(&["fmt", "--all", "--check"])).context("`cargo fmt --all` puts it right")
+        shell::run(&mut cargo(&["fmt", "--all", "--check"])).context("`cargo fmt --all` fixes it")
     });
     steps.step("lints", |tally| {
         *tally = ONE;
         let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
         shell::run(&mut cargo(&clippy))
+    });
+    steps.step("documentation of the code", |tally| {
+        *tally = ONE;
+        let doc = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items", "--locked"];
+        shell::run(cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))
     });
     let mut real_data = None;
     steps.step("real data", |_| {

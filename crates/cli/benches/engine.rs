@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<()> {
         let (p50, p95) = percentiles(times);
         println!("{}", json!({ "label": kind.label, "p50": p50, "p95": p95, "first": first }));
     }
-    // What reads share is made for one state of the vault: the first of them after a write shows what of it is made anew.
+    // What reads share is made for one state of the vault: the first of them after a write pays for what must be rebuilt.
     let mut writes = Vec::new();
     for kind in workload::kinds(&ids, WRITES) {
         let mut times = Vec::with_capacity(WRITES);

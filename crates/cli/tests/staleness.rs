@@ -1,5 +1,5 @@
 //! Real documentation and its real history: which pages lag behind their sources, against labels that were taken from the
-//! original repositories. The history is built anew from the times of each file's first and last commit.
+//! original repositories. The history is rebuilt from the times of each file's first and last commit.
 //!
 //! The data is not in the repository. `QUIPU_DATA` names the folder it was unpacked to; without it nothing is compared.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -21,14 +21,14 @@ use serde_json::Value;
 type Labels = BTreeMap<String, BTreeMap<String, String>>;
 
 #[test]
-fn japanese_pages_lag_behind_the_english_ones_as_labelled() {
+fn stale_japanese_translations_match_the_labels() {
     let Some(set) = set("k8s-en-ja") else { return };
     let counts = compare(&set);
     assert_eq!(counts, BTreeMap::from([("fresh", 374), ("stale", 171), ("untracked", 27)]));
 }
 
 #[test]
-fn design_pages_lag_behind_the_code_as_labelled() {
+fn stale_design_pages_match_the_labels() {
     let Some(set) = set("ubp-docs") else { return };
     let counts = compare(&set);
     assert!(counts["stale"] > 0 && counts["fresh"] > 0 && counts["untracked"] > 0, "{counts:?}");
@@ -57,7 +57,7 @@ fn compare(set: &Path) -> BTreeMap<&'static str, usize> {
         };
         let expected: BTreeSet<String> = labelled("stale");
         assert_eq!(stale.get(page.as_str()).cloned().unwrap_or_default(), expected, "{page}");
-        // A source that the history never had: nobody can say.
+        // A source that was never in the history: unknown.
         let is_unseen = !labelled("source_missing").is_empty();
         assert_eq!(unseen.contains(page.as_str()), is_unseen, "{page}");
         let level = if !expected.is_empty() {

@@ -130,7 +130,7 @@ fn every_link_that_two_other_readers_agree_on_is_an_edge() {
 /// places that we pass over. Where the graphs are equal every figure must be; where ours only has more edges, ways may only be
 /// shorter.
 #[test]
-fn the_graph_is_the_one_that_networkx_sees() {
+fn graph_agrees_with_networkx() {
     let Some(data) = real_data() else { return };
     let mut equal_graphs = 0;
     for (name, root) in oracles(&data) {

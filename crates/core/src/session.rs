@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_any_server_showed_to_a_client_counts() {
+    fn versions_shown_by_any_server_count() {
         let (one, two) = (Session::shared("ada"), Session::shared("ada"));
         let (a, old, new) = (path("a.md"), ContentHash::of(b"1"), ContentHash::of(b"2"));
         let record = |session: &Session| {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_of_its_own_was_shown_what_its_server_showed() {
+    fn version_shown_by_this_server_is_not_replaced_by_a_recorded_one() {
         let (session, a, b) = (Session::named("ada"), path("a.md"), path("b.md"));
         let (old, new) = (ContentHash::of(b"1"), ContentHash::of(b"2"));
         session.show(&a, old, true);

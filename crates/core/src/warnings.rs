@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn each_warning_is_told_once() {
+    fn each_warning_is_sent_once() {
         let (log, session) = (WarningLog::default(), Session::default());
         log.push(warning("odd"));
         assert_eq!(log.take(&session, &nothing()), ["\"a.md\": odd"]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_goes_on_with_another_log_is_told_all_of_it() {
+    fn session_moved_to_another_log_gets_all_warnings() {
         let (long, short, session) = (WarningLog::default(), WarningLog::default(), Session::default());
         (0..5).for_each(|number| long.push(warning(&format!("odd {number}"))));
         assert_eq!(long.take(&session, &nothing()).len(), 5);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn many_broken_links_elsewhere_are_counted_once_and_told_in_words_with_their_note() {
+    fn broken_links_of_other_notes_are_counted_and_own_ones_listed() {
         let (log, session) = (WarningLog::default(), Session::default());
         (0..12).for_each(|target| log.push(broken("a.md", target)));
         log.push(broken("b.md", 0));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_include_what_is_no_longer_kept_and_leave_out_what_is_repaired() {
+    fn counts_include_dropped_warnings_and_exclude_repaired_ones() {
         let (log, session) = (WarningLog::default(), Session::default());
         (0..KEPT + 500).for_each(|target| log.push(broken("a.md", target)));
         log.push(broken("b.md", 0));

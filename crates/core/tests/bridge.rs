@@ -133,7 +133,7 @@ fn to(path: &str, link: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_link_means_what_it_would_mean_at_the_top_of_the_vault() {
+fn link_resolves_as_in_a_note_at_the_vault_root() {
     let desk = Desk::new("//- deep/Plan.md\n---\naliases: [roadmap]\n---\n//- other.md\n//- a b.md\n");
     let id = desk.entity(
         "Ada",
@@ -148,7 +148,7 @@ fn a_link_means_what_it_would_mean_at_the_top_of_the_vault() {
 }
 
 #[test]
-fn a_link_becomes_true_when_its_note_appears_and_is_seen_by_the_next_question() {
+fn broken_link_resolves_when_its_note_appears() {
     let desk = Desk::new("");
     let id = desk.entity("Ada", "", &["[[plan]]"]);
     assert!(desk.notes(id).is_empty());
@@ -163,7 +163,7 @@ fn a_link_becomes_true_when_its_note_appears_and_is_seen_by_the_next_question() 
 }
 
 #[test]
-fn a_renamed_note_takes_its_links_along_and_no_text_is_rewritten() {
+fn renamed_note_keeps_its_links_without_rewriting_text() {
     for update_links in [false, true] {
         let desk = Desk::new("//- plan.md\ntext\n");
         let id = desk.entity("Ada", "[[Plan]]", &["[[plan|it]]"]);
@@ -200,7 +200,7 @@ fn a_rename_that_fails_leaves_links_as_they_were() {
 }
 
 #[test]
-fn a_name_that_another_note_takes_over_still_means_the_first() {
+fn reused_name_still_links_to_the_renamed_note() {
     let desk = Desk::new("//- x/plan.md\nfirst\n//- draft.md\nsecond\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     // At the top of the vault, where it would win.
@@ -209,12 +209,12 @@ fn a_name_that_another_note_takes_over_still_means_the_first() {
 }
 
 #[test]
-fn a_file_that_another_program_moves_takes_its_links_along() {
+fn note_moved_by_another_program_keeps_its_links() {
     let desk = Desk::new("//- plan.md\ntext\n//- same.md\ncopy\n//- twin.md\ncopy\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     desk.move_file("plan.md", "archive/Old.md");
     assert_eq!(desk.notes(id), to("archive/Old.md", "plan"));
-    // While nobody looks.
+    // While no server runs.
     let desk = desk.restarted_after(|vault| moved(vault, "archive/Old.md", "deep/er/older.md"));
     assert_eq!(desk.notes(id), to("deep/er/older.md", "plan"));
     // And back to a name it had.
@@ -236,7 +236,7 @@ fn a_file_that_another_program_moves_takes_its_links_along() {
 }
 
 #[test]
-fn a_move_that_is_seen_in_two_looks_is_still_one() {
+fn move_seen_in_two_scans_is_recognized() {
     for first in ["plan.md", "new.md"] {
         let desk = Desk::new("//- plan.md\ntext\n");
         let id = desk.entity("Ada", "[[plan]]", &[]);
@@ -257,7 +257,7 @@ fn a_move_that_is_seen_in_two_looks_is_still_one() {
 }
 
 #[test]
-fn a_deleted_note_is_missed_and_a_restored_one_is_back() {
+fn deleted_note_breaks_links_and_a_restored_one_repairs_them() {
     let desk = Desk::new("//- plan.md\ntext\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     desk.rename("plan.md", "Done", false).unwrap();
@@ -269,7 +269,7 @@ fn a_deleted_note_is_missed_and_a_restored_one_is_back() {
 }
 
 #[test]
-fn who_is_merged_or_comes_back_keeps_its_links() {
+fn merged_and_restored_entities_keep_their_links() {
     let desk = Desk::new("//- plan.md\ntext\n");
     let (ada, bea) = (desk.entity("Ada", "[[plan]]", &["[[Plan]]"]), desk.entity("Bea", "", &[]));
     desk.rename("plan.md", "Done", false).unwrap();

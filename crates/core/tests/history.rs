@@ -105,7 +105,7 @@ fn an_interrupted_redaction_is_finished_by_the_next_start() {
 }
 
 #[test]
-fn an_old_text_that_is_not_kept_as_it_was_is_not_put_back() {
+fn old_text_with_another_hash_is_not_restored() {
     let home = Home::new("//- a.md\none\n");
     let knowledge = home.start();
     home.replace("a.md", "two\n", NoteAction::Edit);

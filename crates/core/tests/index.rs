@@ -116,7 +116,7 @@ fn a_folder_and_a_file_in_it_may_be_named_together() {
 }
 
 #[test]
-fn one_file_that_cannot_be_read_holds_up_no_other() {
+fn unreadable_file_does_not_block_others() {
     let desk = Desk::new("//- a.md\nA\n");
     desk.vault.put("locked.md", "L");
     desk.vault.put("b.md", "B");
@@ -146,7 +146,7 @@ fn a_folder_that_cannot_be_read_loses_no_notes() {
 }
 
 #[test]
-fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() {
+fn full_scan_sees_a_second_edit_in_the_same_tick_with_the_same_size() {
     let desk = Desk::new("//- a.md\none [[x]]\n");
     desk.vault.put("a.md", "two [[y]]\n");
     desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
@@ -156,7 +156,7 @@ fn a_second_edit_in_the_same_tick_and_of_the_same_size_is_seen_by_a_full_look() 
 }
 
 #[test]
-fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
+fn stored_links_are_reused_and_updated_for_offline_changes() {
     let desk = Desk::new("//- a.md\n[[b]] [[c]]\n//- b.md\n//- n/c.md\n");
     desk.knowledge.store_links().unwrap();
     let desk = desk.restarted();
@@ -172,7 +172,7 @@ fn links_that_were_kept_mean_the_same_and_follow_what_changed_meanwhile() {
 }
 
 #[test]
-fn links_kept_of_other_notes_are_not_believed() {
+fn stored_links_of_another_set_of_notes_are_ignored() {
     let other = Desk::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
     other.knowledge.store_links().unwrap();
     let kept = other.storage.links().unwrap();
@@ -231,7 +231,7 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
 }
 
 #[test]
-fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
+fn search_on_a_damaged_text_index_rebuilds_it_and_answers() {
     let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
     let store = Arc::new(MemNoteStorage::default().open());
     desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
@@ -248,7 +248,7 @@ fn a_search_that_meets_a_damaged_text_index_fills_it_again_and_answers() {
 }
 
 #[test]
-fn what_the_store_did_not_take_is_offered_again() {
+fn changes_that_the_store_refused_are_retried() {
     let broken = Arc::new(AtomicBool::new(false));
     let mut desk = Desk::new("//- a.md\nA\n");
     let store = Fragile { store: MemNoteStorage::default().open(), broken: broken.clone() };
@@ -271,7 +271,7 @@ fn what_the_store_did_not_take_is_offered_again() {
 }
 
 #[test]
-fn a_title_that_others_link_by_is_not_taken_from_them() {
+fn title_change_updates_or_refuses_links_by_title() {
     let desk = Desk::new("//- foo.md\n---\ntitle: Bar\n---\n//- b.md\n[[Bar]]\n");
     // The file stays where it is, and the link would break all the same.
     assert!(matches!(desk.rename("foo.md", "foo", false), Err(NoteError::LinkIntegrity { count: 1, .. })));
@@ -281,7 +281,7 @@ fn a_title_that_others_link_by_is_not_taken_from_them() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_said_to_be_whatever_links_there_are() {
+fn rename_to_a_used_name_is_refused_before_links_are_checked() {
     let desk = Desk::new("//- a.md\n//- Taken.md\n//- c.md\n[[a]]\n");
     for update_links in [false, true] {
         let refused = desk.rename("a.md", "taken", update_links);
@@ -313,7 +313,7 @@ fn a_rename_does_not_make_links_to_other_pages_ambiguous() {
 }
 
 #[test]
-fn links_to_pages_follow_notes_that_come_and_go() {
+fn links_to_pages_are_resolved_again_when_notes_change() {
     let desk = Desk::new("//- ja/a.md\n[x](/docs/x/)\n//- en/docs/x.md\n");
     let put = |path: &str| {
         desk.vault.put(path, "");
@@ -331,7 +331,7 @@ fn links_to_pages_follow_notes_that_come_and_go() {
 }
 
 #[test]
-fn a_rename_does_not_take_links_that_mean_another_note() {
+fn rename_does_not_rewrite_links_to_another_note() {
     let desk = Desk::new("//- Dup.md\n//- a/old.md\n//- a/c.md\n[[Dup]] [[Old]]\n");
     let refused = desk.rename("a/old.md", "Dup", true);
     assert!(matches!(refused, Err(NoteError::LinkCaptured { .. })), "{refused:?}");
@@ -354,7 +354,7 @@ fn a_warning_is_given_once_and_when_it_becomes_true() {
 }
 
 #[test]
-fn what_is_so_no_more_is_not_told() {
+fn repaired_problems_are_not_reported() {
     let desk = Desk::new("//- a.md\n[[gone]] [[later]]\n");
     desk.vault.put("a.md", "[[later]]\n");
     desk.sync(&["a.md"]);
@@ -364,7 +364,7 @@ fn what_is_so_no_more_is_not_told() {
 }
 
 #[test]
-fn whoever_has_read_a_note_is_told_once_that_it_changed() {
+fn clients_that_read_a_note_are_warned_once_of_its_change() {
     let desk = Desk::new("//- a.md\none\n");
     desk.knowledge.read(&desk.client, "a.md").unwrap();
     desk.vault.put("a.md", "two!\n");
@@ -380,7 +380,7 @@ fn whoever_has_read_a_note_is_told_once_that_it_changed() {
 }
 
 #[test]
-fn a_listener_hears_of_each_note_that_changed_and_whether_the_list_did() {
+fn listener_gets_changed_notes_and_whether_the_list_changed() {
     let desk = Desk::new("//- a.md\n[[b]]\n//- b.md\nb\n//- c.md\nc\n");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let log = heard.clone();

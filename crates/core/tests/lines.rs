@@ -67,7 +67,7 @@ impl Dice {
 }
 
 #[test]
-fn every_search_finds_what_a_look_at_every_line_finds() {
+fn search_equals_a_scan_of_every_line() {
     const QUERIES: [&str; 15] = [
         "one",
         "ne",

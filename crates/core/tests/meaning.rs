@@ -73,7 +73,7 @@ fn passages_of_a_note_saved_meanwhile_are_embedded_once_the_index_knows_it() {
 }
 
 #[test]
-fn a_refused_passage_is_not_asked_for_again_and_keeps_no_other_waiting() {
+fn refused_passage_is_not_retried_and_does_not_block_others() {
     let (vault, knowledge) = open("//- a.md\nunspeakable\n//- b.md\none\n//- c.md\ntwo\n");
     assert_eq!(embed_all(&knowledge), (3, 2));
     vault.put("d.md", "three");

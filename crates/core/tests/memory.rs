@@ -101,7 +101,7 @@ fn make_all(memory: &Memory) {
 }
 
 #[test]
-fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
+fn search_by_meaning_finds_what_words_miss() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Garage", "holds one automobile");
@@ -116,7 +116,7 @@ fn what_words_miss_is_found_by_meaning_once_there_are_vectors() {
 }
 
 #[test]
-fn accents_are_typed_or_not() {
+fn search_matches_with_and_without_accents() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Café Noir", "in der Straße");
@@ -127,7 +127,7 @@ fn accents_are_typed_or_not() {
 }
 
 #[test]
-fn words_that_questions_are_made_of_find_nothing_by_themselves() {
+fn function_words_alone_find_nothing() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Office rules", "the rest is in the drawer");
@@ -137,7 +137,7 @@ fn words_that_questions_are_made_of_find_nothing_by_themselves() {
 }
 
 #[test]
-fn a_text_that_is_refused_keeps_no_other_from_its_vector() {
+fn refused_text_does_not_block_other_vectors() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Horror", "something unspeakable");
@@ -148,7 +148,7 @@ fn a_text_that_is_refused_keeps_no_other_from_its_vector() {
 }
 
 #[test]
-fn members_of_the_project_are_found_by_meaning_behind_any_number_of_others() {
+fn project_members_are_found_by_meaning_among_many_others() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     let project = create(&memory, "Moving house", "in May");
@@ -165,7 +165,7 @@ fn members_of_the_project_are_found_by_meaning_behind_any_number_of_others() {
 
 /// The first is the last by words, out of more than are ranked, and the first by meaning.
 #[test]
-fn what_has_the_word_says_so_however_many_have_it() {
+fn matched_fields_are_right_for_common_words() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Long story", &format!("tea {}", "and so on ".repeat(200)));
@@ -190,7 +190,7 @@ fn what_has_the_word_says_so_however_many_have_it() {
 
 /// Every invoice lies as near to the bill as its own.
 #[test]
-fn one_thing_is_suggested_among_many_that_look_like_it() {
+fn duplicate_is_suggested_among_many_similar_entities() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     let invoices: Vec<EntityId> = (100..200).map(|number| create(&memory, &format!("Invoice {number}"), "x")).collect();
@@ -203,7 +203,7 @@ fn one_thing_is_suggested_among_many_that_look_like_it() {
 }
 
 #[test]
-fn what_means_nothing_finds_nothing() {
+fn nonsense_query_finds_nothing() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Garage", "holds one automobile");
@@ -228,7 +228,7 @@ fn found_in(memory: &Memory, text: &str, fields: &[MemoryField]) -> Vec<(i64, Ve
 }
 
 #[test]
-fn a_search_in_some_fields_goes_by_nothing_else() {
+fn search_in_some_fields_ignores_the_others() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     create(&memory, "Automobile", "red");
@@ -254,7 +254,7 @@ fn a_search_in_some_fields_goes_by_nothing_else() {
 }
 
 #[test]
-fn vectors_are_kept_and_made_again_when_a_text_changes() {
+fn vectors_are_stored_and_recomputed_when_a_text_changes() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     {
         let memory = memory(&storage, &embedder);
@@ -275,7 +275,7 @@ fn vectors_are_kept_and_made_again_when_a_text_changes() {
 }
 
 #[test]
-fn a_model_of_other_dimensions_behind_the_same_name_starts_anew() {
+fn model_with_new_dimensions_recomputes_all_vectors() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let dimensions = |memory: &Memory| {
         let kept = memory.store().vectors_after("subjects", None, 100).unwrap();
@@ -307,7 +307,7 @@ fn a_model_of_other_dimensions_behind_the_same_name_starts_anew() {
 }
 
 #[test]
-fn without_the_embedder_everything_works_by_words() {
+fn without_an_embedder_search_uses_words() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let memory = memory(&storage, &embedder);
     embedder.is_down.store(true, Ordering::Relaxed);
@@ -320,7 +320,7 @@ fn without_the_embedder_everything_works_by_words() {
 }
 
 #[test]
-fn another_process_is_followed() {
+fn changes_of_another_process_are_applied() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
     let (one, other) = (memory(&storage, &embedder), memory(&storage, &embedder));
     assert_eq!(found(&one, "garage"), []);
@@ -331,7 +331,7 @@ fn another_process_is_followed() {
 }
 
 #[test]
-fn a_merge_does_what_its_plan_says() {
+fn merge_matches_its_plan() {
     let (storage, embedder) = (MemMemoryStorage::default(), Arc::default());
     let memory = memory(&storage, &embedder);
     let (from, into) =

@@ -36,8 +36,8 @@ impl VaultFiles for Raced {
         self.0.apply_for(changes, origin)?;
         self.0.apply_for(changes, origin)
     }
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        self.0.carried_out(request)
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        self.0.applied_request(request)
     }
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.0.trashed()
@@ -77,7 +77,7 @@ fn knowledge_of(vault: Arc<dyn VaultFiles>, clock: Arc<FixedClock>) -> Knowledge
 }
 
 #[test]
-fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
+fn call_already_applied_by_another_process_is_answered_as_done() {
     let clock = Arc::new(FixedClock::default());
     let files = MemVault::from_fixture(clock.clone(), "//- a.md\nold\n//- b.md\n[[a]]\n");
     let knowledge = knowledge_of(Arc::new(Raced(files)), clock);
@@ -92,13 +92,13 @@ fn a_call_that_another_process_carried_out_meanwhile_is_answered_as_done() {
     assert_eq!(updated.note.note().path.as_str(), "a.md");
     assert!(knowledge.delete_note(&session, key(3), "b.md").unwrap().is_some());
 
-    // Without a key nobody can tell it from another's write.
+    // Without a key it cannot be distinguished from the write of another client.
     let update = NoteUpdate { content: Some("third"), ..update };
     assert!(knowledge.update_note(&session, None, &update).is_err());
 }
 
-/// A vault in which another process carries out a delete at a given look at the note, and in which what was carried out
-/// cannot be told from then on.
+/// A vault in which another process applies a delete at a given access to the note, and in which applied requests cannot be
+/// read from then on.
 struct Overtaken {
     files: MemVault,
     request: RequestKey,
@@ -131,12 +131,12 @@ impl VaultFiles for Overtaken {
         self.is_unreadable.store(true, Relaxed);
         Err(WriteError::Write { path: changes[0].place().to_string(), source: io::ErrorKind::StorageFull.into() })
     }
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         if self.is_unreadable.load(Relaxed) {
             let source = io::ErrorKind::PermissionDenied.into();
             return Err(VaultError::Read { path: ".quipu".to_owned(), source });
         }
-        self.files.carried_out(request)
+        self.files.applied_request(request)
     }
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()
@@ -169,7 +169,7 @@ fn overtaken() -> (Arc<FixedClock>, Overtaken) {
 }
 
 #[test]
-fn delete_that_another_process_carried_out_before_the_note_was_looked_at_is_answered_as_done() {
+fn delete_already_applied_by_another_process_is_answered_as_done() {
     let (clock, vault) = overtaken();
     let vault = Arc::new(vault);
     let knowledge = knowledge_of(vault.clone(), clock);
@@ -180,7 +180,7 @@ fn delete_that_another_process_carried_out_before_the_note_was_looked_at_is_answ
 }
 
 #[test]
-fn reason_of_a_failed_write_is_told_where_past_requests_cannot_be_read() {
+fn failed_write_is_reported_if_past_requests_cannot_be_read() {
     let (clock, vault) = overtaken();
     let knowledge = knowledge_of(Arc::new(vault), clock);
     let error = knowledge.delete_note(&Session::default(), Some(RequestKey(3)), "b.md").unwrap_err();

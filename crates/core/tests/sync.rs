@@ -21,7 +21,7 @@ const NEVER: usize = usize::MAX;
 
 /// What people did.
 struct People {
-    /// Texts that nobody replaced or deleted.
+    /// Texts that were neither replaced nor deleted.
     alive: BTreeSet<String>,
     /// Texts that were renamed. One that returns to its old path, where the other side has another note by then, is replaced
     /// there as an old version would be; the trash has it.
@@ -105,8 +105,8 @@ impl VaultFiles for Busy<'_> {
         let applied = self.files.apply_for(changes, origin)?;
         if left == 1 { Err(dead()) } else { Ok(applied) }
     }
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        self.files.carried_out(request)
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        self.files.applied_request(request)
     }
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_learn_what_is_wrong_but_not_where_on_this_machine() {
+    fn errors_for_clients_contain_no_absolute_paths() {
         let clock = Arc::new(FixedClock::default());
         let knowledge = Arc::new(Knowledge::new(Parts {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_that_is_closed_is_seen_behind_what_it_wrote() {
+    fn closed_connection_is_detected_behind_unread_bytes() {
         let (mut near, far) = UnixStream::pair().unwrap();
         near.write_all(b"unread").unwrap();
         assert!(!is_over(&far));

@@ -125,7 +125,7 @@ mod tests {
 
     /// Each would be waited for without end, but for the folder.
     #[test]
-    fn what_is_no_file_is_refused_and_not_waited_for() {
+    fn non_regular_files_are_refused_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name| folder.path().join(name);
         assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_place_of_the_lock_is_refused_and_nothing_is_made_where_it_leads() {
+    fn symlink_in_place_of_the_lock_is_refused_and_its_target_not_created() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let target = elsewhere.path().join("made");
         std::os::unix::fs::symlink(&target, folder.path().join(LOCK)).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_place_of_the_lock_is_refused() {
+    fn pipe_in_place_of_the_lock_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert!(std::process::Command::new("mkfifo").arg(folder.path().join(LOCK)).status().unwrap().success());
         let error = format!("{:#}", lock(folder.path()).unwrap_err());

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lets_in_until_it_expires_or_is_revoked_and_is_kept_as_a_hash_alone() {
+    fn token_is_valid_until_expired_or_revoked_and_stored_as_a_hash() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(files(&folder, "ada"));
         assert_eq!(tokens.find("quipu_x", at(0)), Err(Denied::Unknown));
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_came_with_a_vault_let_nobody_in() {
+    fn tokens_that_came_with_a_vault_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let (text, _) = files(&folder, "mallory").add("mine", TokenScope::Admin, at(0), None).unwrap();
         assert!(Tokens::new(files(&folder, "mallory")).find(&text, at(0)).is_ok());
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_whose_line_was_changed_is_not_taken() {
+    fn token_whose_line_was_changed_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let (read, _) = files(&folder, "ada").add("reader", TokenScope::Read, at(0), Some(at(100))).unwrap();
         let (other, _) = files(&folder, "ada").add("other", TokenScope::Read, at(0), None).unwrap();
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_write_is_not_taken() {
+    fn token_file_that_others_may_write_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let (text, _) = files(&folder, "ada").add("laptop", TokenScope::Read, at(0), None).unwrap();
         let file = files(&folder, "ada").file;
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_do_to_the_files_counts_from_the_next_request_on() {
+    fn changed_file_permissions_apply_to_the_next_request() {
         let folder = tempfile::tempdir().unwrap();
         let (text, _) = files(&folder, "ada").add("laptop", TokenScope::Read, at(0), None).unwrap();
         let TokenFile { file, secret } = files(&folder, "ada");
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_may_not_write() {
+    fn read_scope_does_not_allow_writes() {
         let may = |scope: TokenScope| {
             [Access::Read, Access::Write, Access::Destroy, Access::Erase].map(|access| scope.allows(access))
         };

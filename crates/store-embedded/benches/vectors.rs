@@ -17,8 +17,8 @@ const SECTIONS: usize = 100;
 const SPACE: &str = "bench";
 const ROUNDS: usize = 100;
 
-/// Which part a process does, and in which folder. Each has its own, so that what one leaves in memory is not taken for
-/// the next one's.
+/// Which part a process does, and in which folder. Each has its own, so that memory left by one does not count
+/// for the next.
 const PART: &str = "QUIPU_BENCH_PART";
 const FOLDER: &str = "QUIPU_BENCH_FOLDER";
 

@@ -83,8 +83,8 @@ fn rows(file: &Path) -> Vec<Value> {
 type Curve = Vec<(bool, f32)>;
 type Twins = HashMap<String, HashSet<String>>;
 
-/// Every entity of a set comes one after the other, as agents would make them. One that has a true duplicate among those
-/// before it should be held back, any other should not.
+/// Every entity of a set comes one after the other, as agents would create them. One that has a true duplicate among
+/// those before it should be refused, any other should not.
 fn duplicates(set: &Path, name: &str) {
     let mut twins: Twins = HashMap::new();
     for line in read_to_string(set.join("matches.tsv")).unwrap().lines().skip(1) {

@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
     #[test]
-    fn a_bulk_is_made_whole_or_not_at_all(bulks in prop::collection::vec((bulk(), any::<bool>()), 1..8)) {
+    fn bulk_is_applied_whole_or_not_at_all(bulks in prop::collection::vec((bulk(), any::<bool>()), 1..8)) {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("memory.db");
         let (mut store, mut memory) = open(&file);

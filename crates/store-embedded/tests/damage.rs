@@ -27,8 +27,8 @@ fn put_all(store: &EmbeddedStore) {
     store.apply(&changes).unwrap();
 }
 
-/// Opens and loads, expects a notice with these words, and that the store is as good as new.
-fn starts_anew(folder: &Path, notice: &str, kept_notes: usize) {
+/// Opens and loads, expects a notice with these words and a store that works.
+fn recovers(folder: &Path, notice: &str, kept_notes: usize) {
     let store = EmbeddedStore::open(folder).unwrap();
     let loaded = store.load("damage").unwrap();
     let notices = store.notices();
@@ -66,7 +66,7 @@ fn catalog_that_is_no_database_is_recreated() {
     let folder = filled();
     std::fs::write(folder.path().join("catalog.db"), "not a database, but longer than its header ".repeat(100))
         .unwrap();
-    starts_anew(folder.path(), "Cannot use the catalog", 0);
+    recovers(folder.path(), "Cannot use the catalog", 0);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn catalog_with_a_damaged_page_is_recreated() {
     let middle = bytes.len() / 2 / 4096 * 4096;
     bytes[middle..middle + 8192].fill(0xa5);
     std::fs::write(&file, bytes).unwrap();
-    starts_anew(folder.path(), "Cannot read the catalog", 0);
+    recovers(folder.path(), "Cannot read the catalog", 0);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn catalog_of_another_format_is_recreated() {
         let db = rusqlite::Connection::open(folder.path().join("catalog.db")).unwrap();
         db.pragma_update(None, "user_version", format).unwrap();
         drop(db);
-        starts_anew(folder.path(), "format", 0);
+        recovers(folder.path(), "format", 0);
     }
 }
 
@@ -95,7 +95,7 @@ fn catalog_of_another_format_is_recreated() {
 fn unreadable_text_index_is_rebuilt() {
     let folder = filled();
     std::fs::write(folder.path().join("text/meta.json"), "{").unwrap();
-    starts_anew(folder.path(), "text index", 300);
+    recovers(folder.path(), "text index", 300);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn spoil_positions(folder: &Path) {
 fn text_index_damaged_by_a_power_cut_is_rebuilt() {
     let folder = filled();
     spoil_positions(folder.path());
-    starts_anew(folder.path(), "is damaged", 300);
+    recovers(folder.path(), "is damaged", 300);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What becomes of a text index whose segment files are junk, cut short, spoiled or gone: when it is opened, searched,
-//! written and checked. Nothing of it may end the process.
+//! A text index whose segment files are invalid, truncated, corrupt or missing is opened, searched, written and checked. None of
+//! it may end the process.
 
 #![expect(clippy::disallowed_methods, reason = "breaks the store's own files")]
 #![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
@@ -43,8 +43,8 @@ fn replace(file: &Path, bytes: Vec<u8>) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Every byte in the file's first half spoiled, under the feet of a process that has it open.
-fn spoil_in_place(file: &Path) {
+/// Corrupts every byte of the file's first half while a process has it open.
+fn corrupt_in_place(file: &Path) {
     let half = std::fs::metadata(file).unwrap().len() / 2;
     let mut file = OpenOptions::new().write(true).open(file).unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
@@ -150,7 +150,7 @@ fn check_names_files_overwritten_in_place() {
     for kind in KINDS {
         let folder = filled();
         let (store, _) = opened(folder.path());
-        files(folder.path(), kind).iter().for_each(|file| spoil_in_place(file));
+        files(folder.path(), kind).iter().for_each(|file| corrupt_in_place(file));
         let findings = store.check().unwrap();
         assert!(findings.iter().any(|line| line.contains(kind)), ".{kind}: {findings:?}");
     }
@@ -163,7 +163,7 @@ fn corrupt_index_neither_panics_nor_loses_notes() {
     for kind in KINDS {
         let folder = filled();
         let (store, _) = opened(folder.path());
-        files(folder.path(), kind).iter().for_each(|file| spoil_in_place(file));
+        files(folder.path(), kind).iter().for_each(|file| corrupt_in_place(file));
         for key in [1, 2] {
             store.apply(&[NoteChange::Put { key: NoteKey(key), note: &other, text: &text }]).unwrap();
             // Commits.
@@ -235,7 +235,7 @@ fn shorten(file: &Path) {
 #[test]
 fn search_finds_everything_after_a_file_is_cut_or_replaced_and_the_next_start_rebuilds() {
     let in_place: [(&str, Damage); 3] =
-        [("cut to nothing", cut), ("cut in half in place", shorten), ("overwritten", spoil_in_place)];
+        [("cut to nothing", cut), ("cut in half in place", shorten), ("overwritten", corrupt_in_place)];
     for kind in KINDS {
         for (damage, spoil) in DAMAGES.into_iter().chain(in_place) {
             let folder = filled();

@@ -161,18 +161,18 @@ fn store_without_searches_by_meaning_has_no_vector_file() {
 }
 
 /// A folder with 200 vectors, the file of which is then changed.
-fn spoiled(spoil: impl FnOnce(&Path)) -> tempfile::TempDir {
+fn damaged(damage: impl FnOnce(&Path)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(folder.path());
     put_sections(&store, 0, 200);
     let mut random = Random(9);
     embed_all(&store, || random.vector(384));
     drop(store);
-    spoil(&folder.path().join("vectors.db"));
+    damage(&folder.path().join("vectors.db"));
     folder
 }
 
-fn is_started_anew(folder: &Path) {
+fn is_recreated(folder: &Path) {
     let store = opened(folder);
     assert_ne!(store.check().unwrap(), [""; 0], "the damage is seen");
     let found = store.nearest(&VectorQuery::new(SPACE, &[1.0; 384], 300)).unwrap();
@@ -188,20 +188,20 @@ fn is_started_anew(folder: &Path) {
 
 #[test]
 fn vector_file_that_is_no_database_is_recreated() {
-    is_started_anew(spoiled(|file| std::fs::write(file, "no database ".repeat(1000)).unwrap()).path());
+    is_recreated(damaged(|file| std::fs::write(file, "no database ".repeat(1000)).unwrap()).path());
 }
 
 #[test]
 fn vector_file_of_another_format_is_recreated() {
-    let spoil =
+    let damage =
         |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    is_started_anew(spoiled(spoil).path());
+    is_recreated(damaged(damage).path());
 }
 
 #[test]
 fn vector_file_with_damaged_pages_is_recreated() {
-    is_started_anew(
-        spoiled(|file| {
+    is_recreated(
+        damaged(|file| {
             let mut bytes = std::fs::read(file).unwrap();
             let middle = bytes.len() / 2 / 4096 * 4096;
             bytes[middle..].fill(0xa5);
@@ -213,8 +213,8 @@ fn vector_file_with_damaged_pages_is_recreated() {
 
 #[test]
 fn vector_file_with_missing_rows_is_recreated() {
-    let spoil = |file: &Path| rusqlite::Connection::open(file).unwrap().execute_batch("DELETE FROM fine").unwrap();
-    is_started_anew(spoiled(spoil).path());
+    let damage = |file: &Path| rusqlite::Connection::open(file).unwrap().execute_batch("DELETE FROM fine").unwrap();
+    is_recreated(damaged(damage).path());
 }
 
 /// SQLite maps that file: reading behind its new end would end the process.

@@ -90,7 +90,7 @@ fn role_of_servers_reaches_one_graph_and_no_administration() {
 
 /// An index serves the look-up of names also where rules for rows apply.
 #[test]
-fn names_are_looked_up_by_index_behind_the_wall() {
+fn names_are_looked_up_by_index_under_row_level_security() {
     let Some(url) = postgres::database() else { return };
     let database = migrated(&url);
     let graph = database.create_graph("a").expect("free");

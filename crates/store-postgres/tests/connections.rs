@@ -222,7 +222,7 @@ fn host_that_does_not_accept_writes_is_passed_over() {
 }
 
 #[test]
-fn outage_is_told_with_its_start_after_a_bounded_wait() {
+fn outage_is_reported_with_its_start_after_a_bounded_wait() {
     let Some(url) = postgres::database() else { return };
     let (socket, name) = socket_and_name(&url);
     let port = forward_to(socket, 1);

@@ -27,7 +27,7 @@ fn server(url: &str) -> PostgresMemory {
 }
 
 #[test]
-fn servers_that_start_together_make_the_schema_once() {
+fn concurrent_servers_create_the_schema_once() {
     let Some(url) = postgres::database() else { return };
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -265,5 +265,5 @@ fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
     assert_eq!(vault.read(&path("a.md")).expect("readable").map(|note| note.bytes), None, "and is not made again");
     let name = NamePeriod { path: path("a.md"), since_ns: 0, until_ns: i64::MAX };
     assert_eq!(vault.forget(&[name]).expect("writable"), 1);
-    assert_eq!(vault.carried_out(RequestKey(7)).expect("readable"), None, "a path may say what its note said");
+    assert_eq!(vault.applied_request(RequestKey(7)).expect("readable"), None, "a path may say what its note said");
 }

@@ -172,7 +172,7 @@ impl VaultFiles for MemVault {
         Ok(stats)
     }
 
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         Ok(self.state().requests.get(&request).cloned())
     }
 

@@ -43,7 +43,7 @@ macro_rules! vault_conformance {
             every_change_keeps_what_it_replaces,
             several_changes_are_atomic,
             new_path_must_be_free_and_valid,
-            request_is_known_once_it_is_carried_out,
+            applied_request_is_known,
             restored_version_replaces_the_current_one,
             random_vault_changes_match_the_model,
             every_write_is_logged_once,
@@ -212,23 +212,23 @@ pub fn new_path_must_be_free_and_valid(subject: &impl TestedVault) {
     assert_eq!(notes(vault), pairs(&[("Notes/a.md", "A"), ("other.md", "O")]));
 }
 
-/// And where its first change left the file, or took it from; one that was refused is not known.
-pub fn request_is_known_once_it_is_carried_out(subject: &impl TestedVault) {
+/// With the path of its first change, which for a delete is the old one; a refused request is not known.
+pub fn applied_request_is_known(subject: &impl TestedVault) {
     subject.save("a.md", "old");
     let vault = subject.vault();
-    let carried_out = |key| {
-        let found = vault.carried_out(RequestKey(key)).expect("the vault can be asked");
+    let applied = |key| {
+        let found = vault.applied_request(RequestKey(key)).expect("the vault can be asked");
         found.map(|path| path.to_string())
     };
     let apply = |key, changes: &[FileChange]| vault.apply_for(changes, &WriteOrigin::retried(RequestKey(key)));
-    assert_eq!(carried_out(1), None);
+    assert_eq!(applied(1), None);
     apply(1, &[create("new/n.md", "n")]).expect("the place is free");
     apply(2, &[move_to("a.md", "b.md", "old", "new"), replace("new/n.md", "n", "nn")]).expect("all is as expected");
     apply(3, &[delete("b.md", "new")]).expect("it is as expected");
     apply(4, &[replace("new/n.md", "nn", "nn")]).expect("nothing is to be done");
     assert!(apply(5, &[delete("b.md", "new")]).is_err());
     assert!(apply(6, &[replace("new/n.md", "nn", "n3"), delete("b.md", "new")]).is_err());
-    let known = [1, 2, 3, 4, 5, 6].map(carried_out);
+    let known = [1, 2, 3, 4, 5, 6].map(applied);
     let expected = [Some("new/n.md"), Some("b.md"), Some("b.md"), Some("new/n.md"), None, None];
     assert_eq!(known, expected.map(|path| path.map(str::to_owned)));
 }

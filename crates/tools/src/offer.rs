@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_what_it_needs_says_what_that_is_and_which_other_to_call() {
+    fn unavailable_tool_names_what_is_missing_and_an_alternative() {
         let refusal = |names: &[&str]| {
             let offer = Offer::among(names.iter().copied(), RegistryOptions::default());
             let Err(Reply::Protocol { message, .. }) = offer.find("search") else { panic!("it is not offered") };

@@ -29,6 +29,7 @@ pub(crate) struct PartParams {
     #[schemars(range(min = 1, max = 50_000))]
     max_chars: Option<usize>,
     /// Show embedded notes (![[x]]) in place.
+    #[allow(rustdoc::broken_intra_doc_links, reason = "the text of the schema, not of a page")]
     #[serde(default)]
     resolve_embeds: bool,
 }

@@ -421,7 +421,7 @@ mod tests {
 
     /// The key of a call from another time could be recognised for longer than its record is kept.
     #[test]
-    fn a_write_from_another_time_is_refused() {
+    fn write_with_an_old_or_future_key_is_refused() {
         let harness = Harness::new("");
         let create = every_tool().iter().find(|tool| tool.name == "create_node").expect("it exists");
         let minute = 60_000_000_000;

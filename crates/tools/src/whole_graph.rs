@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn around_keeps_what_is_near_in_either_direction() {
+    fn around_keeps_near_nodes_in_both_directions() {
         let graph = Harness::new(VAULT).registry.whole_graph().unwrap();
         let near = |middle: usize, depth: usize| {
             let part = graph.around(middle, depth);

@@ -224,7 +224,7 @@ impl VaultFiles for FolderVault {
         remove().map_err(|source| VaultError::Read { path: folder.to_string(), source })
     }
 
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         let find = || {
             let root = self.open_root()?;
             match root.open(OWN_FOLDER) {

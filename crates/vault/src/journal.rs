@@ -318,7 +318,7 @@ mod tests {
     use super::{JournalState, STATE_OFFSET};
 
     #[test]
-    fn name_of_a_state_is_what_is_written_over_it() {
+    fn journal_state_names_match_the_written_bytes() {
         for state in [JournalState::Open, JournalState::Done, JournalState::Failed, JournalState::Used] {
             let json = serde_json::json!({ "state": state }).to_string();
             assert_eq!(&json.as_bytes()[STATE_OFFSET as usize..][..4], state.name());

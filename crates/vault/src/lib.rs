@@ -1,6 +1,6 @@
 //! Access to the user's files; no other crate opens them.
 //!
-//! [`FolderVault`] implements the port [`VaultFiles`](quipu_core::ports::VaultFiles) for a folder of Markdown; [`watch`]
+//! [`FolderVault`] implements the port [`VaultFiles`](quipu_core::ports::VaultFiles) for a folder of Markdown; [`watch`](fn@watch)
 //! reports changes in it; [`FolderSources`] finds the files that notes are about, and their history. Linux and macOS only: every access
 //! below the root goes through directory handles.
 //!

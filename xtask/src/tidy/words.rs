@@ -1,5 +1,5 @@
-//! Words that make a text hard to understand, each with the plain word: kept out of docs, of comments, and of strings that users
-//! see.
+//! Words that make a text hard to understand, each with the plain word: kept out of docs, of comments, of the names of functions
+//! and tests, and of strings that users see.
 
 use super::{markdown_files, rust_files};
 
@@ -75,8 +75,14 @@ fn user_facing_strings_use_plain_words() {
 
 #[test]
 fn comments_use_plain_words() {
-    let files = rust_files(&CLEAN_RUST).into_iter().chain(rust_files(&["crates/testkit/src", "xtask/src"]));
+    let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
     report(files.flat_map(|(path, text)| findings(&path, comment_lines(&text))));
+}
+
+#[test]
+fn function_and_test_names_use_plain_words() {
+    let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
+    report(files.flat_map(|(path, text)| findings(&path, function_names(&text))));
 }
 
 fn report(findings: impl Iterator<Item = String>) {
@@ -109,6 +115,18 @@ fn has_word(text: &str, word: &str) -> bool {
 fn comment_lines(source: &str) -> Vec<(usize, String)> {
     let numbered = source.lines().enumerate().map(|(at, line)| (at + 1, line.trim_start()));
     numbered.filter(|(_, line)| line.starts_with("//")).map(|(at, line)| (at, line.to_owned())).collect()
+}
+
+/// The names of functions, tests included, as words.
+fn function_names(source: &str) -> Vec<(usize, String)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let name = |line: &str| {
+        let (before, rest) = line.split_once("fn ")?;
+        let name: String = rest.chars().take_while(|c| is_part(*c)).collect();
+        let is_definition = !name.is_empty() && !before.ends_with(is_part) && !before.contains(['"', '/']);
+        is_definition.then(|| name.replace('_', " "))
+    };
+    source.lines().enumerate().filter_map(|(at, line)| Some((at + 1, name(line)?))).collect()
 }
 
 /// The string literals of a Rust source, each with the line on which it starts. Continued lines are joined.
@@ -182,6 +200,12 @@ fn words_are_found_by_themselves_only() {
     assert!(!has_word("lets_nobody_in", "nobody"));
     assert!(!has_word("amend it, recommended", "mend"));
     assert!(has_word("it has gone wrong.", "gone wrong"));
+}
+
+#[test]
+fn function_names_are_found_as_words() {
+    let source = "    pub(crate) async fn lets_nobody_in(x: X) {\n// fn no\nlet x = \"fn no()\";\nfn two<T>()";
+    assert_eq!(function_names(source), [(1, "lets nobody in".to_owned()), (4, "two".to_owned())]);
 }
 
 #[test]

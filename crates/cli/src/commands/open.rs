@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vault_has_its_own_port_unless_that_is_taken() {
+    fn vault_has_its_own_port_unless_it_is_in_use() {
         let first = free_address(Path::new("/notes")).unwrap();
         assert!(first.ip().is_loopback());
         let _taken = TcpListener::bind(first).unwrap();

@@ -208,7 +208,7 @@ mod tests {
     use crate::commands::output::Printed;
 
     #[test]
-    fn the_greeting_names_the_command_that_connects_a_client() {
+    fn start_message_names_the_command_that_connects_a_client() {
         let greeting = |http: Option<&HttpSettings>| {
             let ((), printed) = Output::record(|output| greet(Path::new("/my notes"), 42, None, http, output));
             let line = |printed: Printed| match printed {

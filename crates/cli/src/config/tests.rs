@@ -23,7 +23,7 @@ fn the_environment_wins_over_the_file() {
 }
 
 #[test]
-fn a_number_stands_below_its_table_or_in_its_variable() {
+fn numbers_are_read_from_tables_and_variables() {
     let days = |config: Config| config.stale_after.as_secs() / 86_400;
     assert_eq!(days(read("", &[]).unwrap()), 7);
     assert_eq!(days(read("[staleness]\ndays = 30\n", &[]).unwrap()), 30);
@@ -42,7 +42,7 @@ fn a_number_stands_below_its_table_or_in_its_variable() {
 }
 
 #[test]
-fn memory_has_variables_as_the_rest_has() {
+fn memory_settings_have_environment_variables() {
     let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
     let variables =
         [("QUIPU_MEMORY_DUPLICATE_DISTANCE", "0.3"), ("QUIPU_MEMORY_TYPES", "Paper=preprint, Tool = gadget, Boat")];
@@ -62,7 +62,7 @@ fn memory_has_variables_as_the_rest_has() {
 }
 
 #[test]
-fn memory_has_a_table_of_its_own() {
+fn memory_settings_have_their_own_table() {
     let text = "[memory]\nduplicate_distance = 0.1\n\n[memory.types]\nPaper = [\"article\"]\n";
     let config = read(text, &[]).unwrap();
     assert_eq!(config.duplicates, DuplicateRule { distance: 0.1 });
@@ -85,7 +85,7 @@ fn memory_has_a_table_of_its_own() {
 }
 
 #[test]
-fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
+fn config_error_names_its_location_and_the_nearest_key() {
     for (text, expected) in [
         (
             "\n\nexclud = []\n",
@@ -115,7 +115,7 @@ fn a_mistake_is_named_with_its_place_and_the_nearest_word() {
 }
 
 #[test]
-fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
+fn unknown_quipu_variable_is_an_error() {
     let refused = |names: &[&str]| super::reject_unknown(names.iter().map(|name| (*name).to_owned()));
     refused(&["PATH", "QUIPU", "QUIPU_VAULT", "QUIPU_LOG", "QUIPU_LLM_KEY", "QUIPU_EXCLUDE", "QUIPU_TEST_X"]).unwrap();
     let error = refused(&["QUIPU_EXCLUD", "QUIPU_ZZZ"]).unwrap_err();
@@ -128,7 +128,7 @@ fn a_variable_that_looks_like_ours_and_is_not_known_is_a_mistake() {
 }
 
 #[test]
-fn a_language_model_has_a_table_of_its_own() {
+fn language_model_settings_have_their_own_table() {
     assert_eq!(read("", &[]).unwrap().llm.provider(), None);
     let text = "[llm]\nprovider = \"anthropic\"\nmodel = \"m\"\n";
     let provider = read(text, &[]).unwrap().llm.provider().unwrap();

@@ -38,7 +38,7 @@ fn tie_some(store: &MemMemory) {
 }
 
 #[test]
-fn any_memory_comes_back_byte_for_byte() {
+fn export_and_import_of_any_memory_is_byte_identical() {
     for deeds in (0..400).step_by(20) {
         let memory = memory_with_a_past(deeds);
         tie_some(&memory);
@@ -76,7 +76,7 @@ impl std::io::Write for Meddled<'_> {
 }
 
 #[test]
-fn what_changes_meanwhile_is_not_in_it() {
+fn export_is_a_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let store = MemoryDatabase::open(&folder.path().join("memory.db")).unwrap();
     let mut changes: Vec<MemoryChange> = (1..=1500).map(|number| create(&format!("e{number}"))).collect();
@@ -94,7 +94,7 @@ fn what_changes_meanwhile_is_not_in_it() {
 }
 
 #[test]
-fn where_something_was_before_new_numbers_are_given() {
+fn import_into_a_used_memory_assigns_new_ids() {
     let memory = memory_with_a_past(200);
     tie_some(&memory);
     let copy = MemMemory::default();
@@ -109,7 +109,7 @@ fn where_something_was_before_new_numbers_are_given() {
 }
 
 #[test]
-fn numbers_that_would_leave_none_over_are_not_kept() {
+fn invalid_and_maximal_ids_are_replaced() {
     let header = r#"{"type":"quipu-memory","version":1}"#;
     for number in ["0", "-3", "9223372036854775807", "null"] {
         let copy = MemMemory::default();
@@ -119,7 +119,7 @@ fn numbers_that_would_leave_none_over_are_not_kept() {
 }
 
 #[test]
-fn two_exports_one_behind_the_other_do_not_mix() {
+fn concatenated_exports_are_imported_separately() {
     let of = |name: &str| {
         let entity = format!(r#"{{"type":"entity","id":1,"name":"{name}","entity_type":"x"}}"#);
         let seen = format!(r#"{{"type":"observation","id":1,"entity":1,"text":"seen of {name}"}}"#);
@@ -133,7 +133,7 @@ fn two_exports_one_behind_the_other_do_not_mix() {
 }
 
 #[test]
-fn a_tie_that_leaves_the_vault_is_refused_with_its_line() {
+fn link_target_outside_the_vault_is_refused_with_its_line() {
     let copy = MemMemory::default();
     let entity = r#"{"type":"entity","id":1,"name":"a","ties":{"plan":"../secret.md"}}"#;
     let (imported, problems) = import(&copy, &format!("{{\"type\":\"quipu-memory\"}}\n{entity}\n"));
@@ -207,7 +207,7 @@ fn places(problems: &[Problem]) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn a_bad_item_costs_no_other_item_of_its_document() {
+fn invalid_item_does_not_affect_others_of_its_document() {
     let blank = "memory_entities[1]: its `name` is blank";
     let untyped = "memory_relations[2]: its `relationType` is blank";
     let number = "memory_relations[3]: a number is not an entity, observation or relation";
@@ -225,7 +225,7 @@ fn a_bad_item_costs_no_other_item_of_its_document() {
 }
 
 #[test]
-fn of_a_damaged_document_what_is_whole_is_kept() {
+fn intact_items_of_a_damaged_document_are_imported() {
     let pretty = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(DOCUMENT).unwrap()).unwrap();
     for (good, bad, line, what) in [
         (DOCUMENT, DOCUMENT.replace(r#""name":" ","#, r#""name":"cut"#), 3, "not JSON (expected `,` or `}`)"),
@@ -246,7 +246,7 @@ fn of_a_damaged_document_what_is_whole_is_kept() {
 }
 
 #[test]
-fn a_document_is_known_however_it_begins() {
+fn documents_are_recognized_in_every_layout() {
     let line = |name: &str| format!(r#"{{"name":"{name}"}}"#);
     let (a, b) = (line("A"), line("B"));
     for file in [
@@ -266,7 +266,7 @@ fn a_document_is_known_however_it_begins() {
 }
 
 #[test]
-fn numbers_mean_nothing_beyond_their_document() {
+fn ids_are_local_to_their_document() {
     let of = |from: &str, to: &str| {
         let entities = format!(r#"[{{"id":1,"name":"{from}"}},{{"id":2,"name":"{to}"}}]"#);
         let relations = r#"[{"from_entity_id":1,"to_entity_id":2,"relation_type":"knows"}]"#;
@@ -305,7 +305,7 @@ fn known(store: &MemMemory) -> Vec<(String, String, Vec<String>, Option<String>)
 }
 
 #[test]
-fn an_entity_that_is_there_gets_what_it_lacks() {
+fn existing_entity_gets_missing_data() {
     let bare = r#"{"type":"entity","name":"Alice"}"#;
     let more = r#"{"type":"entity","name":"alice","entityType":"person","aliases":[" Al ","al","ALICE",""],
         "description":" Owns [[plan]] ","ties":{"plan":"notes/old.md"}}"#;
@@ -334,7 +334,7 @@ fn an_entity_that_is_there_gets_what_it_lacks() {
 }
 
 #[test]
-fn another_description_is_told_and_not_taken() {
+fn different_description_is_reported_and_not_imported() {
     let of = |text: &str| format!(r#"{{"type":"entity","name":"A","description":"{text}"}}"#);
     let told = r#""A" already has another description, which is kept"#;
     let store = MemMemory::default();
@@ -383,7 +383,7 @@ fn a_newer_format_version_is_rejected() {
 }
 
 #[test]
-fn a_bad_observation_costs_no_other_of_its_entity() {
+fn invalid_observation_does_not_affect_others_of_its_entity() {
     let file = r#"{"type":"entity","name":"F","entityType":"thing","observations":["one",null,"two"]}
 {"type":"entity","name":"H","entityType":"thing","observations":"single"}
 {"type":"relation","from":"F","to":"H","relationType":"knows"}

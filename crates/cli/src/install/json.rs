@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_empty_or_has_no_servers_gets_some() {
+    fn empty_settings_get_a_server_section() {
         for text in ["", "\n", "{}", "{ \"a\": 1 }", "{\"servers\": {}}", "{\r\n  \"a\": 1\r\n}\r\n"] {
             let with = FORMAT.with(text, "quipu", &quipu()).unwrap();
             assert_eq!(FORMAT.servers(&with).unwrap(), [("quipu".to_owned(), Some(quipu()))], "{text:?}");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_read_in_either_shape() {
+    fn server_entry_is_read_in_both_formats() {
         let text = r#"{"servers": {"a": {"command": ["x", "y"]}, "b": {"command": "x"}, "c": {"url": "http://x"}, "d": {"command": [1]}}}"#;
         let launch = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|&word| word.to_owned()).collect();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_table_comes_and_goes_and_the_rest_stays() {
+    fn table_is_added_and_removed_and_the_rest_stays() {
         let text = "# mine\nmodel = \"o\"   # best\n\n[mcp_servers.other]\ncommand = 'x'\n\n[z]\na = 1\n";
         let with = FORMAT.with(text, "quipu", &quipu()).unwrap();
         assert!(with.starts_with("# mine\nmodel = \"o\"   # best\n\n[mcp_servers.other]\ncommand = 'x'\n"), "{with}");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn a_token_is_shown_once_and_kept_as_a_hash() {
+fn token_is_shown_once_and_stored_as_a_hash() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let made = vault.run(&["token", "new", "--name", "laptop", "--scope", "read", "--json"]).expect(0).json();
     let token = made["token"].as_str().unwrap();
@@ -42,7 +42,7 @@ fn a_token_is_shown_once_and_kept_as_a_hash() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_tokens_is_not_waited_for() {
+fn pipe_in_place_of_the_tokens_does_not_block() {
     for name in ["tokens.toml", "own-files.lock", "config.toml"] {
         let vault = Sandbox::of("//- a.md\nx\n");
         std::fs::create_dir_all(vault.root().join(".quipu")).unwrap();
@@ -58,7 +58,7 @@ fn a_pipe_in_place_of_the_tokens_is_not_waited_for() {
 }
 
 #[test]
-fn a_link_in_place_of_the_lock_makes_no_file_elsewhere() {
+fn symlink_in_place_of_the_lock_creates_no_file() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let elsewhere = tempfile::tempdir().unwrap();
     let target = elsewhere.path().join("made");
@@ -73,7 +73,7 @@ fn a_link_in_place_of_the_lock_makes_no_file_elsewhere() {
 
 /// The whole folder may be a link too.
 #[test]
-fn a_link_in_place_of_the_vaults_own_folder_is_not_locked_in() {
+fn symlink_in_place_of_the_own_folder_is_not_followed_by_the_lock() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let elsewhere = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), vault.root().join(".quipu")).unwrap();
@@ -86,7 +86,7 @@ fn a_link_in_place_of_the_vaults_own_folder_is_not_locked_in() {
 #[test]
 fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
     let vault = Sandbox::of("//- a.md\nx\n");
-    // Nobody is there: a connection would fail, and take a while.
+    // No server is there: a connection would fail, and take a while.
     vault.write(".quipu/config.toml", "[embedding]\nprovider = \"openai\"\nurl = \"https://collector.invalid\"\n");
     let said = "cannot send notes to the embedding provider at https://collector.invalid";
     let status = || vault.command(&["status"]).env("QUIPU_EMBEDDING_KEY", "secret").output().map(|ran| vault.ran(ran));
@@ -107,7 +107,7 @@ fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
 }
 
 #[test]
-fn an_address_that_every_command_would_refuse_is_not_allowed_either() {
+fn trust_refuses_an_invalid_provider_address() {
     let vault = Sandbox::of("//- a.md\nx\n");
     for (url, why) in [
         ("ftp://collector.invalid", "it does not have the form http://host:port"),
@@ -179,7 +179,7 @@ fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_
 }
 
 #[test]
-fn a_language_model_is_allowed_by_a_permission_of_its_own() {
+fn language_model_needs_its_own_trust() {
     let vault = Sandbox::of("//- a.md\nThe secret is in the box under the stairs.\n");
     let (connections, url) = listener();
     let settings = |table: &str| format!("[{table}]\nprovider = \"openai\"\nurl = \"{url}\"\nmodel = \"m\"\n");

@@ -34,7 +34,7 @@ fn commands_are_answered_while_another_process_embeds() {
 }
 
 #[test]
-fn commands_are_answered_while_another_process_makes_the_first_index() {
+fn commands_are_answered_while_another_process_builds_the_first_index() {
     answered_while_another_process_embeds(false);
 }
 
@@ -78,7 +78,7 @@ fn hold(vault: &Sandbox, command: &str) -> File {
 }
 
 #[test]
-fn status_answers_at_once_and_other_commands_say_what_they_wait_for() {
+fn status_does_not_wait_and_other_commands_name_what_they_wait_for() {
     let vault = Sandbox::example();
     vault.run(&["index"]).expect(0);
     let lock = hold(&vault, "index");

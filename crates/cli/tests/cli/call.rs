@@ -3,7 +3,7 @@
 use crate::sandbox::{Sandbox, check};
 
 #[test]
-fn a_tool_answers_as_it_would_an_agent() {
+fn call_prints_the_answer_of_a_tool() {
     let vault = Sandbox::example();
     let ran = vault.run(&["call", "get_node", r#"{"id": "station/POWER.md"}"#]).expect(0);
     assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
@@ -36,7 +36,7 @@ fn a_tool_can_write() {
 }
 
 #[test]
-fn the_tools_can_be_listed_and_asked_for_their_schema() {
+fn tools_and_their_schemas_are_printed() {
     let vault = Sandbox::example();
     check("call_list", &vault.run(&["call"]).expect(0));
     let schema = vault.run(&["call", "get_node", "--schema"]).expect(0).json();

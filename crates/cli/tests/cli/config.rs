@@ -3,7 +3,7 @@
 use crate::sandbox::{Sandbox, check};
 
 #[test]
-fn a_mistake_in_the_configuration_stops_every_command_and_changes_nothing() {
+fn invalid_config_stops_every_command_without_changes() {
     let vault = Sandbox::example();
     vault.write(".quipu/config.toml", "title_from = [\"heading\"]\n\nexclud = [\"log/**\"]\n");
     check("config_unknown_key", &vault.run(&["index"]).expect(2));
@@ -16,7 +16,7 @@ fn a_mistake_in_the_configuration_stops_every_command_and_changes_nothing() {
 }
 
 #[test]
-fn each_mistake_names_its_place_and_what_to_do() {
+fn config_errors_name_their_location_and_the_fix() {
     let vault = Sandbox::example();
     for (name, text) in [
         ("config_not_toml", "exclude = [\"a\"\ninclude = []\n"),
@@ -51,7 +51,7 @@ fn the_environment_wins_over_the_file() {
 }
 
 #[test]
-fn titles_come_from_where_the_configuration_says() {
+fn title_from_selects_the_source_of_titles() {
     let vault = Sandbox::of("//- a-note.md\n# The Heading\n\nText.\n");
     let title = || vault.run(&["search", "text", "--json"]).expect(0).json()["hits"][0]["title"].clone();
     assert_eq!(title(), "A Note");

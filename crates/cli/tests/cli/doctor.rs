@@ -20,7 +20,7 @@ fn a_healthy_vault_has_no_problems() {
 }
 
 #[test]
-fn every_kind_of_trouble_is_found_with_what_to_do() {
+fn every_kind_of_problem_is_reported_with_a_fix() {
     let vault = nasty();
     let before = vault.files();
     check("doctor_nasty", &vault.run(&["doctor"]).expect(0));
@@ -63,7 +63,7 @@ to be deleted
 }
 
 #[test]
-fn a_damaged_index_is_told_and_made_anew() {
+fn damaged_index_is_reported_and_rebuilt() {
     let vault = Sandbox::example();
     vault.run(&["index"]).expect(0);
     vault.write(".quipu/index/catalog.db", "this was a database");
@@ -78,7 +78,7 @@ fn a_damaged_index_is_told_and_made_anew() {
 }
 
 #[test]
-fn a_file_that_lost_its_permission_is_found_though_its_time_did_not_change() {
+fn unreadable_file_with_unchanged_time_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let vault = Sandbox::of("//- a.md\n[[b]]\n//- b.md\nsecret\n");
     vault.run(&["index"]).expect(0);
@@ -93,7 +93,7 @@ fn a_file_that_lost_its_permission_is_found_though_its_time_did_not_change() {
 }
 
 #[test]
-fn a_link_that_is_broken_in_several_places_is_told_once_with_its_lines() {
+fn repeated_broken_link_is_reported_once_with_its_lines() {
     let vault = Sandbox::of("//- a.md\n---\ndepends_on: [gone]\n---\n[[gone]] and [[gone]]\n\n![[gone]]\n[[gone]]\n");
     let answer = vault.run(&["doctor", "--json"]).expect(0).json();
     let findings: Vec<(&str, &serde_json::Value)> = answer["groups"][0]["findings"]

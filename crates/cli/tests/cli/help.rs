@@ -55,7 +55,7 @@ fn the_program_alone_prints_its_help() {
 }
 
 #[test]
-fn a_mistyped_word_is_answered_with_the_right_one() {
+fn mistyped_command_gets_a_suggestion() {
     let vault = Sandbox::example();
     check("mistyped_command", &vault.run(&["serach", "ice"]).expect(2));
     check("mistyped_flag", &vault.run(&["index", "--rebiuld"]).expect(2));
@@ -63,7 +63,7 @@ fn a_mistyped_word_is_answered_with_the_right_one() {
 }
 
 #[test]
-fn completions_know_every_command() {
+fn completions_contain_every_command() {
     let vault = Sandbox::example();
     for shell in ["bash", "zsh", "fish"] {
         let script = vault.run(&["completions", shell]).expect(0).stdout;

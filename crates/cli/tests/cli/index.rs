@@ -3,7 +3,7 @@
 use crate::sandbox::{Sandbox, check};
 
 #[test]
-fn indexing_takes_in_what_changed_and_leaves_the_notes_alone() {
+fn index_reads_changed_notes_and_modifies_none() {
     let vault = Sandbox::example();
     let before = vault.files();
     check("index_first", &vault.run(&["index"]).expect(0));
@@ -19,7 +19,7 @@ fn indexing_takes_in_what_changed_and_leaves_the_notes_alone() {
 }
 
 #[test]
-fn indexing_returns_with_coarse_vectors_and_waits_for_full_ones_when_asked() {
+fn index_returns_with_coarse_vectors_and_waits_for_full_ones_on_request() {
     let vault = Sandbox::example();
     let embedding = || vault.run(&["status", "--json"]).expect(0).json()["embedding"].clone();
     let counts = |json: &serde_json::Value| (json["coarse"].as_u64().unwrap(), json["embedded"].as_u64().unwrap());
@@ -65,7 +65,7 @@ fn a_folder_without_write_permission_is_indexed_in_memory() {
 }
 
 #[test]
-fn commands_that_only_look_do_not_make_a_vault_of_a_folder() {
+fn read_only_commands_do_not_create_a_vault() {
     let vault = Sandbox::of("//- a.md\nAlpha\n");
     for arguments in [&["status"][..], &["search", "alpha"], &["doctor"], &["restore"], &["call", "list_nodes"]] {
         vault.run(arguments).expect(0);

@@ -55,7 +55,7 @@ impl Desk {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn every_client_is_connected_and_taken_out_again() {
+fn install_and_uninstall_work_for_every_client() {
     let desk = Desk::new();
     let vault = desk.0.root().display().to_string();
     for (client, file) in CLIENTS {
@@ -78,7 +78,7 @@ fn every_client_is_connected_and_taken_out_again() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
+fn pipe_in_place_of_the_settings_does_not_block() {
     let desk = Desk::new();
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
     let pipe = desk.home(".cursor/mcp.json");
@@ -88,7 +88,7 @@ fn a_pipe_in_place_of_the_settings_is_not_waited_for() {
 }
 
 #[test]
-fn the_words_are_those_of_each_client() {
+fn entries_use_the_keys_of_each_client() {
     let desk = Desk::new();
     let vault = desk.0.root().display().to_string();
     let program = env!("CARGO_BIN_EXE_quipu");
@@ -116,7 +116,7 @@ fn the_words_are_those_of_each_client() {
 }
 
 #[test]
-fn what_people_wrote_stays_and_a_copy_of_it_is_kept() {
+fn existing_settings_stay_and_are_backed_up() {
     let desk = Desk::new();
     let file = ".config/zed/settings.json";
     let text = "// Zed\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"other\": { \"command\": \"x\" },\n  },\n}\n";
@@ -147,7 +147,7 @@ fn what_people_wrote_stays_and_a_copy_of_it_is_kept() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_left_as_it_is() {
+fn invalid_settings_file_is_unchanged() {
     let desk = Desk::new();
     for (client, file, text) in [
         ("cursor", ".cursor/mcp.json", "{ \"mcpServers\": { broken"),
@@ -166,7 +166,7 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
 }
 
 #[test]
-fn another_programs_server_of_that_name_is_not_replaced_unasked() {
+fn server_entry_of_another_program_is_not_replaced_without_force() {
     let desk = Desk::new();
     let theirs = json!({ "mcpServers": { "quipu": { "command": "npx", "args": ["-y", "other"] }, "url": { "url": "http://x" } } });
     desk.put(".cursor/mcp.json", &theirs.to_string());
@@ -184,7 +184,7 @@ fn another_programs_server_of_that_name_is_not_replaced_unasked() {
 }
 
 #[test]
-fn a_program_of_another_name_knows_its_own_server() {
+fn renamed_program_recognizes_its_own_entry() {
     let desk = Desk::new();
     let ours = PathBuf::from(env!("CARGO_BIN_EXE_quipu"));
     // Beside the program: a second name for a file must be on the same disk.
@@ -204,7 +204,7 @@ fn a_program_of_another_name_knows_its_own_server() {
 }
 
 #[test]
-fn a_server_that_is_there_keeps_its_flags_and_what_people_added() {
+fn existing_entry_keeps_its_flags_and_other_keys() {
     let desk = Desk::new();
     let vault = desk.0.root().display().to_string();
     let entry = |file: &str| -> Value {
@@ -257,7 +257,7 @@ fn a_server_that_is_there_keeps_its_flags_and_what_people_added() {
 }
 
 #[test]
-fn commands_at_once_lose_nothing_of_each_other() {
+fn concurrent_installs_lose_no_entry() {
     let desk = Desk::new();
     desk.put(".cursor/mcp.json", "{}\n");
     let names: Vec<String> = (0..10).map(|number| format!("vault{number}")).collect();
@@ -277,7 +277,7 @@ fn commands_at_once_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn lines_keep_their_ends() {
+fn line_ends_are_preserved() {
     let desk = Desk::new();
     for (client, file, text) in [
         ("codex", ".codex/config.toml", "# mine\r\nmodel = \"o\"\r\n\r\n[z]\r\na = 1\r\n"),
@@ -294,7 +294,7 @@ fn lines_keep_their_ends() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_left_as_it_is() {
+fn dangling_symlink_is_unchanged() {
     let desk = Desk::new();
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
     let link = desk.home(".cursor/mcp.json");
@@ -308,7 +308,7 @@ fn a_link_that_leads_nowhere_is_left_as_it_is() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_vault_whose_name_is_no_text_is_refused() {
+fn vault_with_a_non_utf8_name_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let desk = Desk::new();
     let vault = desk.home("x").with_file_name(std::ffi::OsStr::from_bytes(b"n\xf6tes"));
@@ -319,7 +319,7 @@ fn a_vault_whose_name_is_no_text_is_refused() {
 }
 
 #[test]
-fn flags_with_which_no_server_would_start_are_refused() {
+fn flags_that_serve_would_refuse_are_refused() {
     let desk = Desk::new();
     for flags in
         [&["--read-onyl"][..], &["--toolsets", "nonsense"], &["elsewhere"], &["--http", "127.0.0.1:1"], &["--help"]]
@@ -332,7 +332,7 @@ fn flags_with_which_no_server_would_start_are_refused() {
 }
 
 #[test]
-fn settings_with_a_section_twice_are_left_as_they_are() {
+fn settings_with_a_duplicate_section_are_unchanged() {
     let desk = Desk::new();
     let text = r#"{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}"#;
     desk.put(".cursor/mcp.json", text);
@@ -342,7 +342,7 @@ fn settings_with_a_section_twice_are_left_as_they_are() {
 }
 
 #[test]
-fn the_mark_that_some_editors_put_in_front_stays() {
+fn byte_order_mark_is_preserved() {
     let desk = Desk::new();
     for (client, file, text) in
         [("cursor", ".cursor/mcp.json", "\u{feff}{ \"a\": 1 }\n"), ("codex", ".codex/config.toml", "\u{feff}a = 1\n")]
@@ -357,7 +357,7 @@ fn the_mark_that_some_editors_put_in_front_stays() {
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn symlink_stays_a_symlink() {
     let desk = Desk::new();
     desk.put("dotfiles/mcp.json", "{}\n");
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
@@ -368,7 +368,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_path_that_is_no_longer_right_is_told() {
+fn outdated_program_path_is_reported() {
     let desk = Desk::new();
     let gone = json!({ "command": "/nowhere/quipu", "args": ["serve", "/nowhere/notes"] });
     let moved = json!({ "command": env!("CARGO_BIN_EXE_quipu"), "args": ["serve", "/nowhere/notes"] });
@@ -388,7 +388,7 @@ fn a_path_that_is_no_longer_right_is_told() {
 }
 
 #[test]
-fn the_server_is_started_and_its_tools_are_counted() {
+fn install_starts_the_server_and_counts_its_tools() {
     let desk = Desk::new();
     let ran = desk.run(&["cursor"]).expect(0);
     assert!(ran.stdout.contains("the server answered and lists "), "{ran}");
@@ -411,7 +411,7 @@ fn the_server_is_started_and_its_tools_are_counted() {
 }
 
 #[test]
-fn a_project_has_settings_of_its_own_that_hold_on_every_machine() {
+fn project_settings_are_portable() {
     let desk = Desk::new();
     let project = desk.home("work");
     desk.put("work/.git/HEAD", "ref: refs/heads/main\n");
@@ -480,7 +480,7 @@ fn without_a_client_the_list_gives_a_command_that_connects_one() {
 }
 
 #[test]
-fn other_servers_that_stay_are_named_when_one_is_removed() {
+fn uninstall_names_the_remaining_servers() {
     let desk = Desk::new();
     desk.run(&["cursor", "--no-test"]).expect(0);
     desk.run(&["cursor", "--no-test", "--name", "my work"]).expect(0);

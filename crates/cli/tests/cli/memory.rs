@@ -59,7 +59,7 @@ fn every_change_is_listed_with_its_author_and_undone() {
 }
 
 #[test]
-fn what_was_undone_and_brought_back_is_undone_next() {
+fn redone_change_is_the_next_to_undo() {
     let vault = Sandbox::of("");
     for name in ["Ada", "Bo"] {
         call(&vault, "create_entity", &json!({"name": name, "entity_type": "person"}));
@@ -73,7 +73,7 @@ fn what_was_undone_and_brought_back_is_undone_next() {
 }
 
 #[test]
-fn two_entities_become_one_and_two_again() {
+fn merge_and_undo_restores_both_entities() {
     let vault = Sandbox::of("");
     for (name, seen) in [("Auth service", "Signs people in"), ("Auth svc", "Written in Rust"), ("Gateway", "In front")]
     {
@@ -122,7 +122,7 @@ fn two_entities_become_one_and_two_again() {
 }
 
 #[test]
-fn looking_makes_no_memory() {
+fn read_only_commands_do_not_create_memory() {
     let vault = Sandbox::of("//- a.md\n");
     vault.run(&["audit"]).expect(0);
     vault.run(&["verify"]).expect(0);
@@ -133,7 +133,7 @@ fn looking_makes_no_memory() {
 }
 
 #[test]
-fn a_copy_is_whole_and_never_written_over() {
+fn backup_is_complete_and_never_overwritten() {
     let vault = Sandbox::of("");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
     let copy = vault.run(&["backup", "--json"]).expect(0).json();
@@ -150,7 +150,7 @@ fn a_copy_is_whole_and_never_written_over() {
 }
 
 #[test]
-fn damage_is_named_and_nothing_is_touched() {
+fn damaged_memory_is_reported_and_unchanged() {
     let vault = Sandbox::of("");
     for number in 0..50 {
         let name = format!("Thing {number} {}", "x".repeat(200));
@@ -177,7 +177,7 @@ fn damage_is_named_and_nothing_is_touched() {
 }
 
 #[test]
-fn an_empty_file_is_a_new_memory_and_is_said_to_be() {
+fn empty_memory_file_is_recreated_with_a_message() {
     let vault = Sandbox::of("//- .quipu/memory.db\n");
     let file = vault.root().join(".quipu/memory.db");
     std::fs::write(&file, "").unwrap();
@@ -198,7 +198,7 @@ const REFERENCE: &str = r#"{"type":"entity","name":"Alice","entityType":"person"
 "#;
 
 #[test]
-fn the_reference_servers_file_with_its_damage() {
+fn damaged_file_of_the_reference_server_is_imported() {
     let vault = Sandbox::of("");
     let ran = import(&vault, REFERENCE, &["--json"]).expect(1).json();
     assert_eq!((&ran["entities"], &ran["observations"], &ran["relations"]), (&json!(3), &json!(4), &json!(1)));
@@ -217,7 +217,7 @@ fn the_reference_servers_file_with_its_damage() {
 }
 
 #[test]
-fn strict_takes_all_or_nothing() {
+fn strict_import_is_all_or_nothing() {
     let vault = Sandbox::of("");
     let ran = import(&vault, REFERENCE, &["--strict"]).expect(1);
     let broken = r#"line 7: not JSON: the line is incomplete from "{\"type\":\"entity\",\"name\":\"Bo\""#;
@@ -227,7 +227,7 @@ fn strict_takes_all_or_nothing() {
 }
 
 #[test]
-fn our_own_lines_lose_nothing() {
+fn export_and_import_is_lossless() {
     let vault = Sandbox::of("");
     let entity = json!({"name": "Quipu", "entity_type": "repo", "aliases": "khipu|knots", "description": "Two\nlines",
         "observations": ["日本語", "one", "another"]});
@@ -250,7 +250,7 @@ fn our_own_lines_lose_nothing() {
 }
 
 #[test]
-fn a_document_of_numbered_entities() {
+fn document_with_entity_ids_is_imported() {
     let vault = Sandbox::of("");
     call(
         &vault,
@@ -269,7 +269,7 @@ fn a_document_of_numbered_entities() {
 }
 
 #[test]
-fn a_bad_item_in_a_document() {
+fn invalid_item_of_a_document_is_reported() {
     let document = r#"{"memory_entities": [
   {"id": 1, "name": "A", "entity_type": "x"},
   {"id": 2, "name": "", "entity_type": "x"},
@@ -292,7 +292,7 @@ fn a_bad_item_in_a_document() {
 }
 
 #[test]
-fn an_entity_gets_what_it_lacks_and_undo_takes_it_back() {
+fn import_completes_an_entity_and_undo_reverts_it() {
     let vault = Sandbox::of("");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "aliases": "Countess"}));
     let file = r#"{"type":"entity","name":"Ada","aliases":["countess","Lovelace"],"description":"Wrote a program"}"#;
@@ -307,7 +307,7 @@ fn an_entity_gets_what_it_lacks_and_undo_takes_it_back() {
 }
 
 #[test]
-fn a_file_of_another_kind_is_told_in_a_few_lines() {
+fn unsupported_file_is_refused_in_a_few_lines() {
     let vault = Sandbox::of("");
     let junk = "what is this\n".repeat(3000);
     let ran = import(&vault, &junk, &[]).expect(1);
@@ -321,7 +321,7 @@ fn a_file_of_another_kind_is_told_in_a_few_lines() {
 }
 
 #[test]
-fn changes_before_the_first_are_none() {
+fn audit_before_the_first_change_is_empty() {
     let vault = Sandbox::of("");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
     let ran = vault.run(&["audit", "--before", "1"]).expect(0);
@@ -330,7 +330,7 @@ fn changes_before_the_first_are_none() {
 }
 
 #[test]
-fn a_copy_into_a_folder_that_is_not_there() {
+fn backup_into_a_missing_folder_is_an_error() {
     let vault = Sandbox::of("");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person"}));
     let ran = vault.run(&["backup", "nowhere/memory.db"]).expect(1);
@@ -340,14 +340,14 @@ fn a_copy_into_a_folder_that_is_not_there() {
 }
 
 #[test]
-fn an_entity_has_its_notes_in_a_vault_that_was_never_indexed() {
+fn notes_of_an_entity_are_found_without_an_index() {
     let vault = Sandbox::of("//- plan.md\n");
     call(&vault, "create_entity", &json!({"name": "Ada", "entity_type": "person", "description": "Owns [[plan]]"}));
     assert_eq!(call(&vault, "get_entity", &json!({"entity_id": 1}))["notes"][0]["id"], "plan.md");
 }
 
 #[test]
-fn an_import_obeys_the_limits_of_the_tools() {
+fn import_enforces_the_limits_of_the_tools() {
     let vault = Sandbox::of("");
     let long = |length: usize| "x".repeat(length);
     let lines = [

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::sandbox::Sandbox;
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn closed_output_pipe_is_no_error() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let links: String = (0..20_000).map(|number| format!("[[missing {number}]]\n")).collect();
     vault.write("links.md", links);
@@ -24,7 +24,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_answer_that_cannot_be_written_is_an_error() {
+fn output_that_cannot_be_written_is_an_error() {
     let vault = Sandbox::example();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ran = vault.ran(vault.command(&["status"]).stdout(full).output().unwrap()).expect(1);
@@ -32,7 +32,7 @@ fn an_answer_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn escapes_in_notes_are_made_harmless() {
+fn escape_sequences_in_notes_are_neutralized() {
     let vault = Sandbox::of("//- a.md\n---\ntitle: \"plain\"\n---\n");
     vault.write("b.md", "## Head\u{9b}31m \x1b]0;owned\x07\n\nneedle \x1b[2J and \u{85}[[to\x1bnowhere]]\n");
     for arguments in [&["search", "needle"][..], &["search", "needle", "--json"], &["doctor"], &["doctor", "--json"]] {
@@ -44,7 +44,7 @@ fn escapes_in_notes_are_made_harmless() {
 }
 
 #[test]
-fn nothing_is_coloured_where_nobody_looks() {
+fn redirected_output_has_no_colours() {
     let vault = Sandbox::example();
     for arguments in [&["--help"][..], &["status"], &["doctor"], &["search", "ice"], &["serach"]] {
         let ran = vault.run(arguments);
@@ -53,7 +53,7 @@ fn nothing_is_coloured_where_nobody_looks() {
 }
 
 #[test]
-fn what_a_tool_says_of_a_mistake_is_harmless_too() {
+fn escape_sequences_in_tool_errors_are_neutralized() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let ran = vault.run(&["call", "get_document", "{\"path\": \"\\u001b]0;owned\\u0007\\u009b2J.md\"}"]).expect(1);
     let is_harmless = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');

@@ -3,7 +3,7 @@
 use crate::sandbox::{Sandbox, check};
 
 #[test]
-fn what_was_deleted_comes_back_byte_for_byte() {
+fn restored_note_is_byte_identical() {
     let vault = Sandbox::example();
     let before = vault.files();
     check("restore_empty", &vault.run(&["restore"]).expect(0));
@@ -19,7 +19,7 @@ fn what_was_deleted_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn what_is_there_now_is_kept_in_its_turn() {
+fn restore_keeps_the_replaced_version() {
     let vault = Sandbox::of("//- a.md\nfirst\n");
     vault.run(&["call", "update_node", r#"{"id": "a.md", "content": "second"}"#]).expect(0);
     let listed = vault.run(&["restore", "--json"]).expect(0).json();
@@ -66,7 +66,7 @@ fn restoring_a_deleted_note_leaves_the_one_that_differs_in_case() {
 }
 
 #[test]
-fn a_note_that_was_moved_and_comes_back_is_said_to_be_there_twice() {
+fn restoring_a_moved_note_reports_the_duplicate() {
     let vault = Sandbox::of("//- old.md\nText.\n");
     vault.run(&["call", "update_node", r#"{"id": "old.md", "title": "New"}"#]).expect(0);
     assert!(!vault.root().join("old.md").exists());
@@ -78,7 +78,7 @@ fn a_note_that_was_moved_and_comes_back_is_said_to_be_there_twice() {
 }
 
 #[test]
-fn a_version_that_is_not_kept_is_an_error() {
+fn missing_version_is_an_error() {
     let vault = Sandbox::example();
     check("restore_unknown", &vault.run(&["restore", "nowhere.md"]).expect(1));
     check("restore_unknown_version", &vault.run(&["restore", "a.md", "--version", "../../x"]).expect(1));

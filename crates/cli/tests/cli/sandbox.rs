@@ -142,7 +142,7 @@ fn copy(from: &Path, to: &Path) {
         let entry = entry.unwrap();
         let name = entry.file_name();
         if entry.file_type().unwrap().is_dir() {
-            // Somebody may have tried the program on the example itself.
+            // A developer may have run the program on the example itself.
             if name != ".quipu" {
                 copy(&entry.path(), &to.join(name));
             }

@@ -3,7 +3,7 @@
 use crate::sandbox::{Sandbox, check};
 
 #[test]
-fn search_finds_sections_and_says_when_it_was_relaxed() {
+fn search_finds_sections_and_reports_partial_matches() {
     let vault = Sandbox::example();
     vault.run(&["index"]).expect(0);
     let words = |arguments: &[&str]| vault.run(&[&["search", "--words"], arguments].concat());
@@ -35,7 +35,7 @@ fn search_finds_by_meaning_unless_only_words_are_asked_for() {
 }
 
 #[test]
-fn a_search_before_anything_is_embedded_says_so() {
+fn search_without_vectors_has_a_warning() {
     let vault = Sandbox::example();
     vault.run(&["index", "--no-embed"]).expect(0);
     let ran = vault.run(&["search", "telltale"]).expect(0);

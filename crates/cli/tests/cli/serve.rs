@@ -59,7 +59,7 @@ impl Server {
 }
 
 #[test]
-fn a_client_is_served_in_silence_and_its_leaving_ends_the_server() {
+fn stdio_server_is_silent_and_ends_with_its_client() {
     let vault = Sandbox::example();
     let before = vault.files();
     let mut server = Server::start(&vault, &[]);
@@ -70,7 +70,7 @@ fn a_client_is_served_in_silence_and_its_leaving_ends_the_server() {
 }
 
 #[test]
-fn a_change_by_another_program_is_seen() {
+fn change_by_another_program_is_visible() {
     let vault = Sandbox::example();
     let mut server = Server::start(&vault, &[]);
     server.call("nodes_exist", &serde_json::json!({ "ids": ["late.md"] }));
@@ -107,7 +107,7 @@ fn other_commands_and_servers_work_beside_a_running_one() {
 }
 
 #[test]
-fn http_takes_a_name_for_an_address() {
+fn http_accepts_a_host_name() {
     let vault = Sandbox::example();
     // Free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -42,7 +42,7 @@ fn run(vault: &Sandbox, arguments: &[&str]) -> crate::sandbox::Ran {
 }
 
 #[test]
-fn pages_that_lag_behind_are_listed_with_the_time() {
+fn stale_pages_are_listed_with_the_time() {
     let vault = repository();
     let before = vault.files();
     let ran = run(&vault, &["stale"]).expect(0);
@@ -71,7 +71,7 @@ fn as_json_it_is_one_value() {
 }
 
 #[test]
-fn the_configuration_says_how_long_a_page_may_lag_behind() {
+fn staleness_days_are_configurable() {
     let vault = repository();
     vault.write(".quipu/config.toml", "[staleness]\ndays = 36500\n");
     let counts = run(&vault, &["stale", "--json"]).expect(0).json()["counts"].clone();
@@ -81,7 +81,7 @@ fn the_configuration_says_how_long_a_page_may_lag_behind() {
 }
 
 #[test]
-fn without_git_the_index_remembers_from_run_to_run() {
+fn without_git_the_baseline_survives_runs() {
     let vault = Sandbox::of("//- doc.md\n---\nsource_refs: a.rs\n---\n//- a.rs\n1\n");
     let level = || vault.run(&["stale", "--json"]).expect(0).json();
     assert!(level()["warnings"][0].as_str().unwrap().contains("`quipu index` creates one"));
@@ -115,7 +115,7 @@ fn a_shallow_clone_is_explained_before_the_pages_it_concerns() {
 }
 
 #[test]
-fn a_repository_without_the_program_is_said() {
+fn repository_without_git_program_has_a_warning() {
     let vault = repository();
     let ran = vault.ran(vault.command(&["stale"]).env("PATH", "/nonexistent").output().unwrap()).expect(0);
     assert!(
@@ -125,7 +125,7 @@ fn a_repository_without_the_program_is_said() {
 }
 
 #[test]
-fn where_git_cannot_be_asked_nothing_is_called_fresh_and_a_check_fails() {
+fn failing_git_reports_nothing_as_fresh_and_check_fails() {
     let vault = repository();
     // A program that goes before git and fails. What the index remembers is younger than the changes.
     vault.write("bin/git", "#!/bin/sh\necho fatal: broken >&2\nexit 3\n");

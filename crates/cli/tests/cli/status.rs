@@ -3,7 +3,7 @@
 use crate::sandbox::{Sandbox, check};
 
 #[test]
-fn status_tells_what_the_vault_holds() {
+fn status_counts_notes_and_links() {
     let vault = Sandbox::example();
     check("status_before_index", &vault.run(&["status"]).expect(0));
     vault.run(&["index"]).expect(0);
@@ -65,7 +65,7 @@ fn a_vault_above_the_current_folder_is_named() {
 }
 
 #[test]
-fn a_folder_above_the_home_folder_is_no_vault() {
+fn folders_above_home_are_not_searched_for_a_vault() {
     let vault = Sandbox::of("//- home/project/a.md\nAlpha\n//- stray.md\nNot a note.\n");
     let root = vault.root();
     std::fs::create_dir(root.join(".quipu")).unwrap();
@@ -76,7 +76,7 @@ fn a_folder_above_the_home_folder_is_no_vault() {
 }
 
 #[test]
-fn status_tells_what_memory_holds() {
+fn status_counts_memory() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let empty = vault.run(&["status"]).expect(0);
     assert!(empty.stdout.contains("memory  empty\n"), "{empty}");
@@ -128,7 +128,7 @@ fn a_vault_without_permission_is_named_and_not_its_settings() {
 }
 
 #[test]
-fn an_empty_folder_is_said_to_have_no_notes() {
+fn empty_folder_is_reported_to_have_no_notes() {
     let vault = Sandbox::of("");
     let said = format!("no notes in {}; ", vault.root().display());
     let ran = vault.run(&["doctor"]).expect(0);
@@ -147,7 +147,7 @@ fn index_and_status_count_notes_the_same_way() {
 }
 
 #[test]
-fn a_vault_that_is_none_is_a_usage_error() {
+fn missing_vault_is_a_usage_error() {
     let vault = Sandbox::example();
     check("vault_missing", &vault.run(&["status", "--vault", "nowhere"]).expect(2));
     check("vault_is_a_file", &vault.run(&["status", "--vault", "Start Here.md"]).expect(2));

@@ -147,7 +147,7 @@ impl Mirror {
         let mut first = String::new();
         let mut printed = BufReader::new(child.stdout.take().unwrap());
         printed.read_line(&mut first).unwrap();
-        // It ends when nobody reads what it prints.
+        // It ends when its output is closed.
         std::thread::spawn(move || printed.lines().count());
         assert!(first.contains("in sync before"), "{first}");
         Self { child }

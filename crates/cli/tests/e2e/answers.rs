@@ -27,7 +27,7 @@ fn a_long_note_is_read_in_parts_and_rewritten_with_the_notes_tools_alone() {
 }
 
 #[test]
-fn parts_read_through_one_process_count_after_another_took_over() {
+fn parts_read_before_a_takeover_count_after_it() {
     let text = format!("{}the end\n", "0123456789".repeat(2_000));
     let mut owner = Client::open(&format!("//- long.md\n{text}"));
     owner.answer("list_nodes", json!({}));

@@ -22,8 +22,8 @@ fn elsewhere(root: &Path) -> PathBuf {
     PathBuf::from(format!("/tmp/quipu-{user}/{}.sock", &name[..32]))
 }
 
-/// A man in the middle, where others look for the owner's socket first: he passes everything on, and kills the owner when
-/// it has answered a question with these words, before anybody hears the answer.
+/// A proxy at the path where other processes look for the owner's socket first: it passes everything on, and kills the owner
+/// once it has answered a request that contains these words, before the response is delivered.
 fn swallow_the_answer_to(words: &str, root: &Path, owner: u32) {
     let words = words.to_owned();
     let (share, real) = (root.join(".quipu/share"), elsewhere(root));
@@ -115,7 +115,7 @@ fn changes(client: &Client) -> usize {
 }
 
 #[test]
-fn a_note_is_made_once() {
+fn retried_create_runs_once() {
     let (mut client, answer) = ask("create_node", json!({ "id": "new.md", "content": "New." }));
     assert_eq!((&answer["id"], &answer["content"]), (&json!("new.md"), &json!("New.")));
     assert_eq!((client.read("new.md"), kept(&client)), ("New.".to_owned(), 0));
@@ -123,14 +123,14 @@ fn a_note_is_made_once() {
 }
 
 #[test]
-fn a_note_is_changed_once() {
+fn retried_update_runs_once() {
     let (client, answer) = ask("update_node", json!({ "id": "a.md", "content": "New." }));
     assert_eq!(answer["content"], "New.");
     assert_eq!((client.read("a.md").ends_with("New."), kept(&client)), (true, 1));
 }
 
 #[test]
-fn a_note_is_edited_once() {
+fn retried_edit_runs_once() {
     let edits = json!([{ "op": "append", "text": "New." }]);
     let (client, answer) = ask("edit_node", json!({ "id": "a.md", "edits": edits }));
     assert_eq!((&answer["changed"], &answer["diff"]), (&json!(true), &json!("")), "the text before is not known");
@@ -138,7 +138,7 @@ fn a_note_is_edited_once() {
 }
 
 #[test]
-fn a_note_is_renamed_once_with_its_links() {
+fn retried_rename_runs_once_with_its_links() {
     let arguments = json!({ "id": "a.md", "title": "Anchor", "update_links": true });
     let (mut client, answer) = ask("update_node", arguments);
     assert_eq!(answer["id"], "anchor.md");
@@ -148,7 +148,7 @@ fn a_note_is_renamed_once_with_its_links() {
 }
 
 #[test]
-fn a_note_is_moved_once_with_its_links() {
+fn retried_move_runs_once_with_its_links() {
     let (mut client, answer) = ask("move_node", json!({ "id": "a.md", "to": "deep/Anchor.md" }));
     assert_eq!((&answer["id"], &answer["old_id"]), (&json!("deep/anchor.md"), &json!("a.md")));
     assert_eq!(client.read("linking.md"), "See [[Anchor]].\n");
@@ -156,14 +156,14 @@ fn a_note_is_moved_once_with_its_links() {
 }
 
 #[test]
-fn a_note_is_deleted_once() {
+fn retried_delete_runs_once() {
     let (client, answer) = ask("delete_node", json!({ "id": "a.md" }));
     assert_eq!((&answer["deleted"], kept(&client)), (&json!(true), 1));
     assert!(!client.root().join("a.md").exists());
 }
 
 #[test]
-fn memory_changes_once() {
+fn retried_memory_write_runs_once() {
     for (tool, arguments, expected) in [
         ("create_entity", json!({ "name": "Cleo", "entity_type": "Person" }), json!({ "name": "Cleo" })),
         ("update_entity", json!({ "entity_id": 1, "name": "Ada L." }), json!({ "name": "Ada L." })),
@@ -206,7 +206,7 @@ fn memory_changes_once() {
 
 /// A command has its key too. What it asks for is answered by the next server, or where there is none by itself.
 #[test]
-fn a_command_is_carried_out_once_and_answered() {
+fn retried_command_runs_once_and_is_answered() {
     for (tool, arguments) in [
         ("create_node", json!({ "id": "new.md", "content": "New." })),
         ("create_observation", json!({ "entity_id": 1, "text_content": "swims" })),
@@ -233,7 +233,7 @@ fn a_command_is_carried_out_once_and_answered() {
 
 /// What brings a version back is not done twice: the second time it would take its own work back.
 #[test]
-fn a_command_that_cannot_be_asked_again_says_so() {
+fn command_that_cannot_be_retried_reports_it() {
     let mut owner = Client::open(NOTES);
     owner.answer("get_node", json!({ "id": "a.md" }));
     owner.answer("update_node", json!({ "id": "a.md", "content": "New." }));
@@ -244,10 +244,10 @@ fn a_command_that_cannot_be_asked_again_says_so() {
     assert!(owner.read("a.md").ends_with("Old.\n"));
 }
 
-/// What is remembered of a call is forgotten after ten minutes. A process that was suspended for longer between two attempts,
-/// with its machine or by a signal, may not have its call carried out again.
+/// A request key is recorded for ten minutes. A process that was suspended for longer between two attempts, with its machine
+/// or by a signal, must not have its call applied again.
 #[test]
-fn a_write_that_is_older_than_what_is_remembered_is_refused() {
+fn retry_older_than_the_recorded_requests_is_refused() {
     let owner = Client::open(NOTES);
     let mut stream = UnixStream::connect(elsewhere(owner.root())).unwrap();
     let mut exchange = |message: Value| -> Value {

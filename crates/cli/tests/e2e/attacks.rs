@@ -45,7 +45,7 @@ fn create(id: &str) -> Value {
 }
 
 #[test]
-fn traversal() {
+fn path_traversal_is_refused() {
     let server = server();
     let secret = server.root().parent().unwrap().join("quipu-secret.md");
     std::fs::write(&secret, "the secret").unwrap();
@@ -76,7 +76,7 @@ fn traversal() {
 }
 
 #[test]
-fn rebinding() {
+fn dns_rebinding_is_refused() {
     let server = server();
     let port = server.address.port();
     for host in [
@@ -112,7 +112,7 @@ fn guarded() -> (Prepared, [String; 3]) {
 }
 
 #[test]
-fn missing_and_wrong_tokens() {
+fn missing_and_wrong_tokens_are_rejected() {
     let (prepared, [read, ..]) = guarded();
     let server = prepared.start(&["--require-token"]);
     let missing = Post::list().send(server.address).unwrap();
@@ -139,7 +139,7 @@ fn missing_and_wrong_tokens() {
 }
 
 #[test]
-fn expired_and_revoked_tokens() {
+fn expired_and_revoked_tokens_are_rejected() {
     let (prepared, [read, write, _]) = guarded();
     let server = prepared.start(&["--require-token"]);
     assert_eq!(Post::list().bearer(&read).status(server.address), 200);
@@ -160,9 +160,9 @@ fn expired_and_revoked_tokens() {
     assert_eq!(Post::list().bearer(&write).status(server.address), 200);
 }
 
-/// By whoever can change a file of the vault, where that is synced.
+/// By an attacker who can change a file of the vault, for example one that is synchronized.
 #[test]
-fn a_token_whose_line_was_changed() {
+fn tampered_token_line_is_rejected() {
     let (prepared, [read, write, _]) = guarded();
     let server = prepared.start(&["--require-token"]);
     assert_eq!(Post::list().bearer(&read).status(server.address), 200);
@@ -176,7 +176,7 @@ fn a_token_whose_line_was_changed() {
 }
 
 #[test]
-fn a_token_for_reading() {
+fn read_token_cannot_write() {
     let (prepared, [read, write, admin]) = guarded();
     let server = prepared.start(&["--require-token"]);
     let before = files_below(server.root());
@@ -209,7 +209,7 @@ fn a_token_for_reading() {
 }
 
 #[test]
-fn a_token_in_the_address() {
+fn token_in_the_query_string_is_refused() {
     let (prepared, [_, write, _]) = guarded();
     let server = prepared.start(&["--require-token"]);
     for query in [format!("access_token={write}"), format!("token={write}"), String::new()] {
@@ -220,7 +220,7 @@ fn a_token_in_the_address() {
 }
 
 #[test]
-fn other_addresses_than_loopback_need_tokens() {
+fn addresses_beyond_loopback_require_tokens() {
     let prepared = Server::prepare(vault("//- a.md\ntext\n"));
     let mut command = crate::client::serve_command(prepared.vault.path(), &["--http", "0.0.0.0:0"]);
     let output = command.env("XDG_STATE_HOME", prepared.vault.path()).output().unwrap();
@@ -231,7 +231,7 @@ fn other_addresses_than_loopback_need_tokens() {
 
 /// To the server all that a proxy passes on comes from this machine.
 #[test]
-fn a_proxy_before_loopback() {
+fn proxied_requests_on_loopback_require_tokens() {
     let flags = ["--allowed-host", "notes.example.org"];
     let (prepared, [read, ..]) = guarded();
     let server = prepared.start(&flags);
@@ -249,7 +249,7 @@ fn a_proxy_before_loopback() {
 }
 
 #[test]
-fn a_server_whose_tokens_let_nobody_in_does_not_start() {
+fn server_without_valid_tokens_does_not_start() {
     let prepared = Server::prepare(vault("//- a.md\ntext\n"));
     prepared.token("laptop", "read");
     // Another user's folder, or one that was lost: the key is not there.
@@ -261,7 +261,7 @@ fn a_server_whose_tokens_let_nobody_in_does_not_start() {
 }
 
 #[test]
-fn oversized_bodies() {
+fn oversized_bodies_are_refused() {
     let server = server();
     let declared = Post::list().with("Content-Length", "99999999999").status(server.address);
     assert_eq!(declared, 413);
@@ -284,7 +284,7 @@ fn oversized_bodies() {
 }
 
 #[test]
-fn slow_headers_and_slow_bodies() {
+fn slow_headers_and_bodies_time_out() {
     let server = server();
     let start = Instant::now();
     let mut slow: Vec<TcpStream> = (0..200)
@@ -318,7 +318,7 @@ fn slow_headers_and_slow_bodies() {
 }
 
 #[test]
-fn smuggling() {
+fn request_smuggling_is_refused() {
     let server = server();
     let inner = Post::call("create_node", &create("smuggled.md")).text(server.address);
     let body = Post::list().body;
@@ -377,7 +377,7 @@ fn smuggling() {
 
 /// Later requests of a connection are looked at as the first one is, also where they came with it.
 #[test]
-fn bare_line_feeds_in_a_later_request() {
+fn bare_line_feeds_in_a_later_request_are_refused() {
     let server = server();
     let listed = Post::list().text(server.address);
     let hidden = Post::call("create_node", &create("smuggled.md")).text(server.address);
@@ -397,7 +397,7 @@ fn bare_line_feeds_in_a_later_request() {
 }
 
 #[test]
-fn json_that_is_small_as_text_and_huge_as_values() {
+fn json_with_too_many_values_is_refused() {
     let server = server();
     let bombs = [
         ("[".repeat(1_000_000), "nested"),
@@ -426,7 +426,7 @@ fn json_that_is_small_as_text_and_huge_as_values() {
 }
 
 #[test]
-fn more_connections_than_there_is_room_for() {
+fn connections_beyond_the_limit_evict_idle_ones() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let most = limit.maximum.unwrap_or(20_000);
     let raised = rustix::process::Rlimit { current: Some(most), ..limit };
@@ -456,7 +456,7 @@ fn unread(server: &Server, number: usize, dress: impl Fn(Post) -> Post) -> Vec<T
 }
 
 #[test]
-fn clients_that_never_read_their_answers() {
+fn clients_that_never_read_do_not_block_others() {
     let prepared = Server::prepare(vault_of("a.md", &"x".repeat(10_000_000)));
     let (attacker, other) = (prepared.token("attacker", "read"), prepared.token("other", "read"));
     let server = prepared.start(&["--require-token"]);
@@ -475,11 +475,11 @@ fn clients_that_never_read_their_answers() {
 }
 
 #[test]
-fn programs_of_one_machine_that_never_read_their_answers_are_let_go() {
+fn local_clients_that_never_read_are_disconnected() {
     let server = Server::start_in(vault_of("a.md", &"x".repeat(10_000_000)));
     let _unread = unread(&server, 20, |post| post);
     let start = Instant::now();
-    // They share what one client may leave unread, so this waits until those that do not read have been let go.
+    // They share the budget of one client, so this waits until those that do not read are disconnected.
     let found = server.call("another", "nodes_exist", json!({ "ids": ["a.md"] }));
     assert_eq!(found["structuredContent"]["a.md"], true);
     assert!(start.elapsed() < Duration::from_secs(45), "it took {:?}", start.elapsed());
@@ -487,7 +487,7 @@ fn programs_of_one_machine_that_never_read_their_answers_are_let_go() {
 
 /// A body in pieces does not say how long it is, and these answers never end.
 #[test]
-fn streams_without_end_leave_room_for_others() {
+fn endless_streams_leave_connections_for_others() {
     let (prepared, [one, two, other]) = guarded();
     let server = prepared.start(&["--require-token"]);
     let in_pieces = |post: Post| {
@@ -515,9 +515,9 @@ fn streams_without_end_leave_room_for_others() {
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
-/// Announced and not sent: no room is taken for it.
+/// A body that is announced and not sent reserves no memory.
 #[test]
-fn long_bodies_that_do_not_come_leave_room_for_others() {
+fn incomplete_bodies_leave_memory_for_others() {
     let (prepared, [one, two, other]) = guarded();
     let server = prepared.start(&["--require-token"]);
     let begun = |token: &str| {
@@ -533,7 +533,7 @@ fn long_bodies_that_do_not_come_leave_room_for_others() {
 }
 
 #[test]
-fn more_requests_than_agreed_on() {
+fn requests_beyond_the_rate_are_refused() {
     let (prepared, [read, write, _]) = guarded();
     let server = prepared.start(&["--require-token", "--rate", "5"]);
     let answers: Vec<Answer> = (0..40).map(|_| Post::list().bearer(&read).send(server.address).unwrap()).collect();

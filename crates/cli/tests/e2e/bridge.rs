@@ -1,4 +1,4 @@
-//! Links from memory to notes over the real wire, through renames by a tool, by another program and while nobody serves.
+//! Links from memory to notes over the real wire, through renames by a tool, by another program and while no server runs.
 
 #![expect(clippy::disallowed_methods, reason = "another program's moves are made here")]
 
@@ -26,7 +26,7 @@ fn notes(client: &mut Client) -> Value {
 }
 
 #[test]
-fn an_entity_has_its_notes_and_a_note_its_entities_where_asked() {
+fn entities_and_notes_list_each_other_on_request() {
     let mut client = Client::open("//- plan.md\n# Goals\n//- a.md\n[[plan]]\n");
     linked(&mut client);
     assert_eq!(notes(&mut client), json!([{ "id": "plan.md", "title": "Plan", "link": "plan" }]));
@@ -55,7 +55,7 @@ fn an_entity_has_its_notes_and_a_note_its_entities_where_asked() {
 }
 
 #[test]
-fn a_note_that_is_written_later_is_found() {
+fn link_to_a_note_created_later_resolves() {
     let mut client = Client::open("");
     linked(&mut client);
     assert_eq!(notes(&mut client), Value::Null);
@@ -99,7 +99,7 @@ fn a_renamed_note_keeps_its_entities() {
 }
 
 #[test]
-fn an_exported_memory_still_means_the_renamed_notes() {
+fn exported_memory_keeps_links_to_renamed_notes() {
     let mut client = Client::open("//- plan.md\ntext\n");
     linked(&mut client);
     client.answer("update_node", json!({ "id": "plan.md", "title": "Roadmap" }));
@@ -120,7 +120,7 @@ fn an_exported_memory_still_means_the_renamed_notes() {
 }
 
 #[test]
-fn a_note_that_is_moved_while_nobody_serves_keeps_its_entities() {
+fn note_moved_while_no_server_runs_keeps_its_entities() {
     let outer = vault("//- notes/plan.md\ntext\n");
     let notes_folder = outer.path().join("notes");
     // A client takes the folder it serves away with it, so the vault lies beside the folders of both.

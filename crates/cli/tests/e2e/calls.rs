@@ -17,7 +17,7 @@ Alone.
 ";
 
 #[test]
-fn every_tool_says_what_it_takes_and_what_it_may_do() {
+fn every_tool_has_a_schema_and_annotations() {
     let mut client = Client::connect(VAULT, LEGACY);
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
     assert_eq!(client.request("tools/list", json!({}))["result"]["tools"], tools, "the list is stable");
@@ -86,7 +86,7 @@ fn a_list_or_null_is_structured_only_without_handshake() {
 }
 
 #[test]
-fn broken_links_elsewhere_in_the_vault_are_one_line_and_those_of_the_note_are_told() {
+fn broken_links_of_other_notes_are_counted_and_those_of_the_note_listed() {
     let links: String = (0..12).map(|number| format!("[[nowhere {number}]] ")).collect();
     let mut client = Client::open(&format!("//- a.md\n{links}\n//- b.md\n[[missing]]\n"));
     let counted = "the vault has 12 broken links; `quipu doctor` lists them";
@@ -103,7 +103,7 @@ fn broken_links_elsewhere_in_the_vault_are_one_line_and_those_of_the_note_are_to
 }
 
 #[test]
-fn warnings_come_once_in_a_block_of_their_own() {
+fn warnings_are_sent_once_in_their_own_block() {
     let mut client = Client::connect(VAULT, LEGACY);
     let first = client.call("list_nodes", json!({}));
     let block: Value = serde_json::from_str(first["content"][1]["text"].as_str().unwrap()).unwrap();
@@ -116,7 +116,7 @@ fn warnings_come_once_in_a_block_of_their_own() {
 }
 
 #[test]
-fn a_failed_call_is_a_result_that_says_so() {
+fn failed_call_is_a_result_with_is_error() {
     let mut client = Client::connect(VAULT, LEGACY);
     let result = client.call("get_document", json!({ "path": "none.md" }));
     assert_eq!(result["isError"], true);

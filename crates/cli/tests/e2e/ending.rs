@@ -9,7 +9,7 @@ use crate::client::{Client, LEGACY};
 const VAULT: &str = "//- a.md\n# A\n";
 
 #[test]
-fn what_was_asked_before_the_end_of_input_is_answered() {
+fn requests_before_the_end_of_input_are_answered() {
     let mut client = Client::connect(VAULT, LEGACY);
     let call = json!({ "name": "list_nodes", "arguments": {} });
     let mut sent: Vec<i64> = (0..100).map(|_| client.send("tools/call", call.clone())).collect();
@@ -21,14 +21,14 @@ fn what_was_asked_before_the_end_of_input_is_answered() {
 }
 
 #[test]
-fn a_client_that_says_nothing_and_leaves_ends_the_server() {
+fn silent_client_that_disconnects_ends_the_server() {
     let mut client = Client::start(VAULT);
     assert!(client.close().is_empty());
     assert!(client.wait().0.success());
 }
 
 #[test]
-fn a_signal_ends_the_server_within_a_second_and_without_fault() {
+fn signal_ends_the_server_cleanly_within_a_second() {
     for signal in ["TERM", "INT"] {
         let mut client = Client::connect(VAULT, LEGACY);
         client.call("list_nodes", json!({}));
@@ -40,7 +40,7 @@ fn a_signal_ends_the_server_within_a_second_and_without_fault() {
 }
 
 #[test]
-fn nothing_but_messages_is_ever_written_to_standard_output() {
+fn stdout_carries_only_protocol_messages() {
     let mut client = Client::connect(VAULT, LEGACY);
     client.send_line(b"not a message");
     client.send("tools/call", json!({ "name": "get_node", "arguments": { "id": "a.md" } }));

@@ -35,7 +35,7 @@ fn data_needs_a_token_on_loopback_too_and_the_page_does_not() {
 }
 
 #[test]
-fn a_token_reads_what_tools_answer_and_writes_only_with_that_scope() {
+fn token_reads_tool_answers_and_writes_only_with_write_scope() {
     let prepared = Server::prepare(vault(VAULT));
     let (reading, writing) = (prepared.token("reader", "read"), prepared.token("writer", "write"));
     let server = prepared.start(&[]);
@@ -94,7 +94,7 @@ fn images_of_the_vault_are_served_with_a_safe_type_and_nothing_else_is() {
 }
 
 #[test]
-fn the_stream_tells_of_calls_and_changes_as_they_happen() {
+fn stream_sends_calls_and_changes_as_they_happen() {
     let prepared = Server::prepare(vault(VAULT));
     let (admin, reading) = (prepared.token("admin", "admin"), prepared.token("reader", "read"));
     let server = prepared.start(&[]);

@@ -112,7 +112,7 @@ fn scores_of_entities_do_not_depend_on_how_often_one_was_updated() {
 }
 
 #[test]
-fn words_that_mean_nothing_find_nothing() {
+fn nonsense_queries_find_nothing() {
     let mut client = Client::open(
         "//- harbour.md\nThe harbour has a gauge and three cranes.\n//- soup.md\nSoup and bread at noon.\n\
          //- garden/tomatoes.md\nWater the seedlings each morning. See [[soup]].\n",

@@ -7,7 +7,7 @@ use crate::client::{Client, LEGACY, MODERN, modern};
 const VAULT: &str = "//- a.md\n# A\n";
 
 #[test]
-fn every_version_with_a_handshake_is_spoken() {
+fn every_version_with_a_handshake_is_accepted() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
         let mut client = Client::start(VAULT);
         let result = client.initialize(version);
@@ -35,7 +35,7 @@ fn a_handshake_for_another_version_is_answered_with_the_newest_that_has_one() {
 }
 
 #[test]
-fn a_client_without_handshake_asks_what_there_is_and_calls() {
+fn client_without_handshake_discovers_and_calls() {
     let mut client = Client::start(VAULT);
     let discovered = client.request("server/discover", modern(json!({})))["result"].clone();
     let versions = discovered["supportedVersions"].as_array().unwrap();
@@ -52,7 +52,7 @@ fn a_client_without_handshake_asks_what_there_is_and_calls() {
 }
 
 #[test]
-fn calls_before_any_handshake_are_answered_as_an_older_client_expects() {
+fn calls_before_the_handshake_are_answered_in_the_older_format() {
     let mut client = Client::start(VAULT);
     let tools = client.request("tools/list", json!({}))["result"].clone();
     assert!(tools["tools"].as_array().unwrap().len() > 10);
@@ -64,7 +64,7 @@ fn calls_before_any_handshake_are_answered_as_an_older_client_expects() {
 }
 
 #[test]
-fn both_generations_share_one_stream() {
+fn both_protocol_generations_work_on_one_connection() {
     let mut client = Client::connect(VAULT, "2025-06-18");
     let hubs = json!({ "name": "get_hubs", "arguments": {} });
     let older = client.request("tools/call", hubs.clone())["result"].clone();
@@ -87,7 +87,7 @@ fn a_call_written_right_behind_the_handshake_is_answered_after_it() {
 }
 
 #[test]
-fn a_version_nobody_speaks_is_refused_per_request() {
+fn unknown_protocol_version_is_refused_per_request() {
     let mut client = Client::start(VAULT);
     let mut params = modern(json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");

@@ -137,7 +137,7 @@ impl Post {
         Self::modern("tools/call", params).with("Mcp-Name", tool)
     }
 
-    /// `tools/list`, for tests that only want to know whether they are let in.
+    /// `tools/list`, for tests of whether a request is accepted.
     pub(crate) fn list() -> Self {
         Self::modern("tools/list", &modern(json!({})))
     }

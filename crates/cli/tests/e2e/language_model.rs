@@ -53,7 +53,7 @@ fn ask(client: &mut Client, tool: &str) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn answers_of_the_model_are_used_as_far_as_the_note_confirms_them() {
+fn model_answers_are_used_only_if_the_note_confirms_them() {
     let server = Server::start();
     let mut client = client_of(&server);
     server.be(says(&json!({"summary": "Grace Hopper repairs the rain gauge, which freezes in winter."})));
@@ -84,7 +84,7 @@ fn answers_of_the_model_are_used_as_far_as_the_note_confirms_them() {
 }
 
 #[test]
-fn a_note_that_gives_orders_changes_no_answer() {
+fn prompt_injection_in_a_note_changes_no_answer() {
     let server = Server::start();
     let mut client = client_of(&server);
     for obeyed in [
@@ -105,7 +105,7 @@ fn a_note_that_gives_orders_changes_no_answer() {
 }
 
 #[test]
-fn a_model_that_fails_costs_no_answer() {
+fn failing_model_falls_back_to_the_builtin_method() {
     let server = Server::start();
     for (mood, why) in [
         (Mood::Status(401, "", r#"{"error":{"message":"bad key the-secret-key"}}"#), "check QUIPU_LLM_KEY"),
@@ -127,7 +127,7 @@ fn a_model_that_fails_costs_no_answer() {
 }
 
 #[test]
-fn a_slow_model_delays_neither_other_calls_nor_the_end() {
+fn slow_model_delays_neither_other_calls_nor_shutdown() {
     let server = Server::start();
     server.be(Mood::Slow(Duration::from_secs(100)));
     let mut client = client_of(&server);

@@ -1,4 +1,4 @@
-//! What is remembered outlasts a kill, many calls at once, and a file that is somebody else's.
+//! Memory survives kills and concurrent calls, and leaves files of other programs alone.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use crate::client::{Client, LEGACY, first_block, serve_command, vault, warnings};
 
 #[test]
-fn what_is_remembered_is_there_after_a_kill() {
+fn memory_survives_a_kill() {
     let folder = TempDir::new().unwrap();
     let serve = || Client::start_with(TempDir::new().unwrap(), serve_command(folder.path(), &[])).shake_hands(LEGACY);
     let mut client = serve();
@@ -19,7 +19,7 @@ fn what_is_remembered_is_there_after_a_kill() {
 }
 
 #[test]
-fn a_context_survives_a_restart_and_belongs_to_a_name() {
+fn context_survives_a_restart_and_is_kept_per_client_name() {
     let folder = TempDir::new().unwrap();
     let serve = || Client::start_with(TempDir::new().unwrap(), serve_command(folder.path(), &[]));
     let mut client = serve().shake_hands(LEGACY);
@@ -38,7 +38,7 @@ fn a_context_survives_a_restart_and_belongs_to_a_name() {
 }
 
 #[test]
-fn calls_that_do_not_wait_for_each_other_lose_nothing() {
+fn concurrent_memory_writes_lose_nothing() {
     let mut client = Client::open("");
     for number in 0..200 {
         let arguments = json!({"name": format!("Thing {number}"), "entity_type": "x", "observations": ["a fact"]});
@@ -58,7 +58,7 @@ fn calls_that_do_not_wait_for_each_other_lose_nothing() {
 }
 
 #[test]
-fn memory_of_another_program_is_left_alone() {
+fn foreign_memory_file_is_unchanged() {
     let folder = vault("//- a.md\n");
     plant(folder.path());
     let mut client = Client::open_in(folder, &[]);
@@ -83,7 +83,7 @@ fn plant(vault: &std::path::Path) {
 }
 
 #[test]
-fn what_is_odd_in_the_vault_is_not_told_beside_memory() {
+fn memory_answers_have_no_vault_warnings() {
     let mut client = Client::open("//- a.md\n[[nobody wrote this]]\n");
     client.wait_for("nodes_exist", json!({ "ids": ["a.md"] }), &json!({ "a.md": true }));
     let mut later = client.join(&[]);
@@ -95,7 +95,7 @@ fn what_is_odd_in_the_vault_is_not_told_beside_memory() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "takes away what the server works on")]
-fn whoever_takes_the_file_away_is_told_so_by_the_next_write() {
+fn write_after_memory_file_is_removed_fails_with_the_cause() {
     let mut client = Client::open("");
     client.answer("create_entity", json!({"name": "Ada", "entity_type": "Author"}));
     std::fs::remove_dir_all(client.root().join(".quipu")).unwrap();

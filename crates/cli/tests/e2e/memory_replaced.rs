@@ -1,5 +1,5 @@
 //! Another program replaces memory's file while a server has it open. No write may be acknowledged into a file that is mixed,
-//! or that nobody finds again.
+//! or that is no longer at its path.
 
 #![expect(clippy::disallowed_methods, reason = "replaces the server's file")]
 
@@ -102,7 +102,7 @@ fn no_write_is_acknowledged_once_another_program_replaced_memory() {
 }
 
 /// The next server has all that was acknowledged, or has the file that was put there, or says what is wrong. What was in the log
-/// alone is never lost without a word, unless somebody removed the log.
+/// alone is never lost silently, unless the log itself was removed.
 fn check_next_start(vault: &Path, variant: &str, script: &str) {
     let mut client = serve(vault);
     let found = client.call("search_entities", json!({"query": "new"}));
@@ -116,7 +116,7 @@ fn check_next_start(vault: &Path, variant: &str, script: &str) {
 
 /// What is there already may be copied over itself.
 #[test]
-fn a_copy_of_the_very_file_changes_nothing() {
+fn identical_copy_of_the_memory_file_changes_nothing() {
     let vault = TempDir::new().unwrap();
     fill(vault.path(), "thing", 20);
     let own = vault.path().join(".quipu");
@@ -131,7 +131,7 @@ fn a_copy_of_the_very_file_changes_nothing() {
 }
 
 #[test]
-fn writes_under_way_are_refused_from_the_moment_of_the_copy() {
+fn writes_are_refused_as_soon_as_the_file_is_replaced() {
     let (vault, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     fill(other.path(), "other", 30);
     let mut client = serve(vault.path());
@@ -153,7 +153,7 @@ fn writes_under_way_are_refused_from_the_moment_of_the_copy() {
 
 /// As a kill leaves it, and a person who puts a backup there without the words of `quipu backup --help`.
 #[test]
-fn a_log_of_another_file_is_not_mixed_into_a_restored_one() {
+fn log_of_another_file_is_not_applied_to_a_restored_one() {
     let (vault, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     fill(vault.path(), "thing", 20);
     fill(other.path(), "other", 30);

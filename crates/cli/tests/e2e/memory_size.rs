@@ -102,7 +102,7 @@ fn a_part_of_the_graph_leaves_room_for_every_entity() {
 }
 
 #[test]
-fn what_was_asked_for_is_shown_before_what_is_new() {
+fn matches_are_shown_before_the_newest() {
     let mut client = Client::open("");
     let asked = "the pelican delivered the invoice to Marrakesh";
     client.answer("create_entity", json!({"name": "Errands", "entity_type": "x", "observations": [asked]}));

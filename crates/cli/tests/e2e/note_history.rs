@@ -57,7 +57,7 @@ fn the_history_names_each_client_and_survives_a_kill() {
 }
 
 #[test]
-fn a_person_s_edits_are_listed_as_by_outside() {
+fn edits_by_other_programs_are_listed_as_outside() {
     let mut client = Client::open("//- a.md\none\n//- b.md\n[[a]]\n");
     append(&mut client, "a.md", "two");
     client.write("a.md", "typed by hand\n");
@@ -78,7 +78,7 @@ fn a_person_s_edits_are_listed_as_by_outside() {
 }
 
 #[test]
-fn the_command_line_lists_compares_and_reverts() {
+fn history_diff_and_revert_commands_work_on_notes() {
     let mut client = Client::open("//- a.md\none\n//- old/b.md\n[[a]]\n");
     append(&mut client, "a.md", "two");
     let history = client.run_command(&["history", "a.md"]);
@@ -99,7 +99,7 @@ fn the_command_line_lists_compares_and_reverts() {
 }
 
 #[test]
-fn the_command_line_lists_what_happened_to_an_entity() {
+fn history_command_lists_changes_of_an_entity() {
     let mut client = Client::open("//- a.md\none\n");
     let entity = json!({ "name": "Ada Lovelace", "entity_type": "Author", "observations": ["sails"] });
     client.answer("create_entity", entity);
@@ -138,7 +138,7 @@ fn a_damaged_history_blocks_nothing_and_is_reported() {
 
 /// A note that was edited, renamed with its links, moved outside and edited again; another one has its first name.
 #[test]
-fn redaction_follows_a_note_through_all_its_names_and_touches_no_other() {
+fn redaction_covers_all_names_of_a_note_and_no_other_note() {
     let shared = "A line that both notes have.\n".repeat(20);
     let fixture = format!("//- First.md\n{shared}zyxomorph\n//- linking.md\n[[first]]\n//- twin.md\n{shared}plain\n");
     let mut client = Client::open(&fixture);
@@ -162,7 +162,7 @@ fn redaction_follows_a_note_through_all_its_names_and_touches_no_other() {
 
 /// Kills the server at moments spread over a redaction. The next start finishes it.
 #[test]
-fn a_redaction_that_is_killed_is_finished_at_the_next_start() {
+fn killed_redaction_is_completed_at_the_next_start() {
     for moment in [0, 5, 15, 40, 80, 150] {
         let notes = "//- keep.md\nA plain note.\n//- secret.md\nzyxomorph rain\n";
         let mut client = Client::open(notes);

@@ -33,7 +33,7 @@ fn create(name: &str) -> Post {
 }
 
 #[test]
-fn clients_find_out_who_gives_out_tokens() {
+fn metadata_names_the_identity_provider() {
     let (server, _keys) = serve_with_file();
     for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
         let page = Post::get(path).send(server.address).unwrap();
@@ -49,7 +49,7 @@ fn clients_find_out_who_gives_out_tokens() {
 }
 
 #[test]
-fn a_token_for_this_server_lets_in_as_far_as_its_scope_goes_and_no_other_does() {
+fn token_for_this_server_grants_its_scope_and_others_are_rejected() {
     let (server, _keys) = serve_with_file();
     assert_eq!(Post::list().status(server.address), 401, "also on loopback: a proxy may be in front");
     assert_eq!(Post::list().bearer(&token()).status(server.address), 200);
@@ -82,7 +82,7 @@ fn a_token_for_this_server_lets_in_as_far_as_its_scope_goes_and_no_other_does() 
 }
 
 #[test]
-fn a_subject_and_a_token_of_one_name_have_nothing_in_common() {
+fn subject_and_token_of_the_same_name_are_separate() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys.json");
     std::fs::write(&file, keys()).unwrap();
@@ -122,7 +122,7 @@ fn keys_are_fetched_from_the_providers_address() {
 }
 
 #[test]
-fn a_key_that_the_provider_withdrew_lets_nobody_in_from_the_next_request_on() {
+fn tokens_of_a_withdrawn_key_are_rejected_from_the_next_request() {
     let (server, folder) = serve_with_file();
     assert_eq!(Post::list().bearer(&token()).status(server.address), 200);
     std::fs::write(folder.path().join("keys.json"), keys().replace("\"one\"", "\"two\"")).unwrap();
@@ -130,7 +130,7 @@ fn a_key_that_the_provider_withdrew_lets_nobody_in_from_the_next_request_on() {
 }
 
 #[test]
-fn a_server_that_cannot_have_the_keys_does_not_start() {
+fn server_without_provider_keys_does_not_start() {
     let vault = vault("//- a.md\nx\n");
     for keys in ["nowhere.json", "http://login.example/jwks.json"] {
         let flags =
@@ -143,7 +143,7 @@ fn a_server_that_cannot_have_the_keys_does_not_start() {
 
 /// A provider's token names no graph: it must not open every graph of a database.
 #[test]
-fn graphs_of_a_database_are_not_all_open_to_every_subject() {
+fn oauth_on_a_database_requires_one_graph() {
     let refused = std::process::Command::new(crate::client::QUIPU)
         .args(["serve", "--http", "127.0.0.1:0", "--database", "postgresql://quipu@127.0.0.1:1/quipu"])
         .args(["--oauth-issuer", ISSUER, "--oauth-resource", RESOURCE, "--oauth-keys", "keys.json"])

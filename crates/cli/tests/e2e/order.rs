@@ -22,7 +22,7 @@ fn pipelined(client: &mut Client, calls: &[(&str, Value)]) -> Vec<Value> {
 
 /// More than there are workers, three times over: a write, a call that fails, and a read of what was written.
 #[test]
-fn writes_are_carried_out_as_they_came_and_reads_see_what_came_before_them() {
+fn writes_run_in_order_and_reads_see_earlier_writes() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let mut other = owner.join(&[]);
     for (client, name) in [(&mut owner, "Ada"), (&mut other, "Boat")] {
@@ -48,9 +48,9 @@ fn writes_are_carried_out_as_they_came_and_reads_see_what_came_before_them() {
     }
 }
 
-/// A note may be changed by whoever was shown it: by the call before, too.
+/// A write checks what its client was shown, and the read before it counts.
 #[test]
-fn a_write_comes_behind_the_reads_before_it() {
+fn write_runs_after_earlier_reads() {
     let mut client = Client::open("//- a.md\nOld.\n");
     for number in 0..20 {
         client.write("a.md", format!("Edited elsewhere, {number}.\n"));

@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
 }
 
 #[test]
-fn an_edit_made_elsewhere_is_not_written_over() {
+fn concurrent_edit_is_not_overwritten() {
     let server = Server::start("//- a.md\nfirst\n");
     server.call("ada", "get_node", json!({ "id": "a.md" }));
     std::fs::write(server.root().join("a.md"), "edited elsewhere\n").unwrap();
@@ -69,7 +69,7 @@ fn an_edit_made_elsewhere_is_not_written_over() {
 }
 
 #[test]
-fn a_warning_is_told_once_to_each_client() {
+fn warning_is_sent_once_to_each_client() {
     let server = Server::start("//- a.md\n[[nowhere]]\n");
     let warnings = |client| server.call(client, "list_nodes", json!({}))["_meta"]["quipu/warnings"].clone();
     assert_eq!(warnings("ada"), json!(["\"a.md\": broken link to \"nowhere\""]));
@@ -78,7 +78,7 @@ fn a_warning_is_told_once_to_each_client() {
 }
 
 #[test]
-fn an_answer_is_json_where_nothing_comes_before_it_and_events_in_a_session() {
+fn response_is_json_without_notifications_and_an_event_stream_in_a_session() {
     let server = Server::start("//- a.md\nx\n");
     let answer = Post::list().send(server.address).unwrap();
     assert_eq!(answer.header("content-type").unwrap(), "application/json");
@@ -97,7 +97,7 @@ fn an_answer_is_json_where_nothing_comes_before_it_and_events_in_a_session() {
 }
 
 #[test]
-fn a_body_that_is_no_message_is_refused_as_on_standard_input() {
+fn invalid_body_gets_the_same_error_as_on_stdio() {
     let server = Server::start("//- a.md\nx\n");
     let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
     for (body, id, code) in [
@@ -125,7 +125,7 @@ fn a_body_that_is_no_message_is_refused_as_on_standard_input() {
 }
 
 #[test]
-fn parameters_that_cannot_be_read_are_refused_as_on_standard_input() {
+fn invalid_parameters_get_the_same_error_as_on_stdio() {
     let server = Server::start("//- a.md\nx\n");
     let session = Session::open(&server, None);
     for (params, why) in [
@@ -185,7 +185,7 @@ fn an_id_that_is_in_use_in_a_session_is_refused_until_it_is_answered() {
 /// Eight calls of a client run at a time; the ninth waits, and can be called off. They run for as long as the vault's owner,
 /// another process, is stopped.
 #[test]
-fn a_call_that_waits_can_be_called_off_in_either_generation() {
+fn waiting_call_can_be_cancelled_in_both_generations() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let owner = Owner::start(prepared.vault.path());
     let server = prepared.start(&[]);
@@ -221,7 +221,7 @@ fn a_call_that_waits_can_be_called_off_in_either_generation() {
 
 /// As `nc -N` does it, and clients of HTTP/1.0.
 #[test]
-fn a_client_that_closes_its_sending_side_behind_its_requests_gets_every_answer() {
+fn half_closed_client_gets_every_response() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let owner = Owner::start(prepared.vault.path());
     let server = prepared.start(&[]);
@@ -271,7 +271,7 @@ impl Drop for Owner {
 }
 
 #[test]
-fn a_client_is_told_what_changed_in_either_generation() {
+fn client_is_notified_of_changes_in_both_generations() {
     let server = Server::start("//- a.md\nx\n//- b.md\ny\n");
     let address = "quipu://note/a.md";
     // The older generation: a stream for the session, and a request for each note.
@@ -301,7 +301,7 @@ fn a_client_is_told_what_changed_in_either_generation() {
 }
 
 #[test]
-fn the_context_and_the_log_go_by_token_and_client() {
+fn context_and_audit_log_are_kept_per_token_and_client() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let (ada, bob) = (prepared.token("ada", "write"), prepared.token("bob", "write"));
     let server = prepared.start(&["--require-token"]);
@@ -322,7 +322,7 @@ fn the_context_and_the_log_go_by_token_and_client() {
 }
 
 #[test]
-fn a_client_cannot_cut_its_token_out_of_the_log() {
+fn long_client_name_does_not_hide_its_token_in_the_log() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let ada = prepared.token("ada", "write");
     let server = prepared.start(&["--require-token"]);
@@ -343,7 +343,7 @@ fn a_client_cannot_cut_its_token_out_of_the_log() {
 }
 
 #[test]
-fn a_client_with_many_names_does_not_unguard_anothers_edit() {
+fn client_with_many_names_does_not_remove_the_guard_of_another() {
     let prepared = Server::prepare(vault("//- a.md\nfirst\n"));
     let (ada, eve) = (prepared.token("ada", "write"), prepared.token("eve", "read"));
     let server = prepared.start(&["--require-token"]);
@@ -364,7 +364,7 @@ fn a_client_with_many_names_does_not_unguard_anothers_edit() {
 }
 
 #[test]
-fn a_session_is_of_no_use_to_another_token() {
+fn session_id_is_rejected_with_another_token() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));
     let (ada, bob) = (prepared.token("ada", "write"), prepared.token("bob", "admin"));
     let server = prepared.start(&["--require-token"]);
@@ -380,7 +380,7 @@ fn a_session_is_of_no_use_to_another_token() {
 }
 
 #[test]
-fn those_who_look_after_the_server_see_how_it_fares() {
+fn health_and_metrics_are_served() {
     let server = Server::start("//- a.md\nx\n");
     server.call("ada", "get_node", json!({ "id": "a.md" }));
     let health = Post::get("/healthz").send(server.address).unwrap();
@@ -400,7 +400,7 @@ fn those_who_look_after_the_server_see_how_it_fares() {
 }
 
 #[test]
-fn a_page_that_is_allowed_may_talk_to_the_server() {
+fn allowed_origin_gets_cors_headers() {
     let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--allowed-origin", "https://app.example"]);
     let preflight = Post { line: "OPTIONS /mcp HTTP/1.1".into(), headers: vec![], body: String::new() };
     let answer = preflight.with("Origin", "https://app.example").send(server.address).unwrap();
@@ -417,7 +417,7 @@ fn a_page_that_is_allowed_may_talk_to_the_server() {
 
 const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/tls");
 
-/// What the server says over TLS to somebody who trusts this certificate alone.
+/// The response over TLS to a client that trusts only this certificate.
 fn over_tls(server: &Server, certificate: &str) -> std::io::Result<Answer> {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
@@ -438,7 +438,7 @@ fn over_tls(server: &Server, certificate: &str) -> std::io::Result<Answer> {
 }
 
 #[test]
-fn what_is_said_over_tls_is_said_in_private() {
+fn tls_connections_are_encrypted() {
     let (certificate, key) = (format!("{TLS}/cert.pem"), format!("{TLS}/key.pem"));
     let server = Server::prepare(vault("//- a.md\nx\n")).start(&["--tls-cert", &certificate, "--tls-key", &key]);
     let answer = over_tls(&server, "cert.pem").unwrap();
@@ -448,7 +448,7 @@ fn what_is_said_over_tls_is_said_in_private() {
 }
 
 #[test]
-fn a_renewed_certificate_is_shown_without_a_new_start() {
+fn renewed_certificate_is_used_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let put = |from: &str, to: &str| std::fs::copy(format!("{TLS}/{from}"), at(to)).unwrap();

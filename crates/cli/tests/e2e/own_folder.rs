@@ -132,7 +132,7 @@ fn own_folder_of_another_account_is_not_used() {
 }
 
 #[test]
-fn pipe_or_file_in_place_of_a_journal_does_not_hold_anybody_up() {
+fn pipe_or_file_in_place_of_a_journal_does_not_block() {
     for script in ["mkfifo memory.db-journal", "printf x > memory.db-journal", "ln -s /dev/zero memory.db-journal"] {
         let folder = used();
         shell(&folder.path().join(".quipu"), script);
@@ -217,7 +217,7 @@ fn trigger_in_an_index_that_came_with_a_vault_never_runs() {
 }
 
 #[test]
-fn link_that_takes_the_own_folders_place_is_not_followed() {
+fn symlink_in_place_of_the_own_folder_is_not_followed() {
     let (folder, theirs) = (used(), TempDir::new().unwrap());
     let mut client = serve(folder.path());
     client.answer("create_entity", json!({"name": "Bo", "entity_type": "x"}));
@@ -242,7 +242,7 @@ fn link_that_takes_the_own_folders_place_is_not_followed() {
 }
 
 #[test]
-fn emptied_memory_is_refused_and_a_removed_one_is_told() {
+fn emptied_memory_is_refused_and_a_removed_one_reported() {
     let folder = used();
     let file = folder.path().join(".quipu/memory.db");
     std::fs::write(&file, "").unwrap();

@@ -55,14 +55,14 @@ fn goes_by_words(client: &mut Client, why: &str) {
     assert_eq!(answer["search_type"], "fulltext_fallback", "{answer}");
     assert_eq!(answer["results"][0]["filepath"], "invoices.md", "{answer}");
     assert!(said.iter().any(|line| line.contains("searched by words alone") && line.contains(why)), "{said:?}");
-    // From now on nobody waits for it.
+    // From now on no call waits for it.
     let started = Instant::now();
     let (answer, _) = ask(client, "hose");
     assert_eq!(answer["results"][0]["filepath"], "hose.md", "{answer}");
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
-/// A note made while the provider failed is embedded afterwards, with nobody's help.
+/// A note made while the provider failed is embedded afterwards, without a restart.
 #[track_caller]
 fn recovers(client: &mut Client) {
     until_hybrid(client, "asking clients for payment", "invoices.md");
@@ -74,7 +74,7 @@ fn throw_a_party(client: &Client) {
 }
 
 #[test]
-fn a_provider_that_is_slow() {
+fn slow_provider_does_not_block_calls() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     server.be(Mood::Slow(Duration::from_secs(40)));
@@ -85,7 +85,7 @@ fn a_provider_that_is_slow() {
 }
 
 #[test]
-fn a_provider_that_is_down_and_comes_back_at_the_same_place() {
+fn provider_that_is_back_is_used_again() {
     let server = Server::start();
     let address = server.address();
     let mut client = embedded_by(&server);
@@ -97,7 +97,7 @@ fn a_provider_that_is_down_and_comes_back_at_the_same_place() {
 }
 
 #[test]
-fn a_provider_that_talks_nonsense() {
+fn invalid_provider_responses_are_refused() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     for (mood, why) in [
@@ -114,7 +114,7 @@ fn a_provider_that_talks_nonsense() {
 }
 
 #[test]
-fn a_slip_into_other_dimensions_costs_no_vector() {
+fn temporary_change_of_dimensions_loses_no_vector() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     let before = server.requests();
@@ -130,12 +130,12 @@ fn a_slip_into_other_dimensions_costs_no_vector() {
 }
 
 #[test]
-fn a_provider_that_has_another_model_for_good_is_followed_and_back() {
+fn permanent_change_of_dimensions_rebuilds_the_vectors() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     server.be(Mood::Dimensions(768));
     goes_by_words(&mut client, "768 dimensions");
-    // Nothing needs to be deleted or started again: all notes are embedded anew, in a space of their own.
+    // Nothing needs to be deleted or started again: all notes are embedded again, in a separate space.
     until_hybrid(&mut client, "hose", "hose.md");
     throw_a_party(&client);
     until_hybrid(&mut client, "balloons", "party.md");

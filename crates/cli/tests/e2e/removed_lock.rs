@@ -29,7 +29,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Nobody watches the files: what one wrote another sees only when both ask the same owner.
+/// Without a watcher: a client sees the write of another only if both use the same owner.
 fn open() -> Client {
     Client::open_in(vault("//- a.md\nOld.\n"), &["--no-watch"])
 }
@@ -49,7 +49,7 @@ fn without_its_lock<T>(owner: &Client, meanwhile: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Where whoever owns the vault has its index; null where that is in its memory alone.
+/// Where the owner of the vault has its index; null if the index is only in memory.
 fn index_place(client: &Client) -> Value {
     let status = client.command(&["status", "--json"]);
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
@@ -57,7 +57,7 @@ fn index_place(client: &Client) -> Value {
 }
 
 #[test]
-fn a_removed_lock_is_taken_anew() {
+fn removed_lock_is_recreated() {
     let mut first = open();
     let pid = u64::from(first.pid());
     std::fs::remove_file(first.root().join(".quipu/owner.lock")).unwrap();
@@ -68,7 +68,7 @@ fn a_removed_lock_is_taken_anew() {
 }
 
 #[test]
-fn a_removed_socket_is_made_anew() {
+fn removed_socket_is_recreated() {
     let mut first = open();
     let share = first.root().join(".quipu/share");
     std::fs::remove_dir_all(&share).unwrap();
@@ -79,7 +79,7 @@ fn a_removed_socket_is_made_anew() {
 }
 
 #[test]
-fn an_owner_whose_lock_another_took_asks_there_and_loses_nothing() {
+fn owner_whose_lock_was_taken_forwards_to_the_new_owner_and_loses_nothing() {
     let mut first = open();
     let mut follower = first.join(&["--no-watch"]);
     let project =
@@ -106,7 +106,7 @@ fn an_owner_whose_lock_another_took_asks_there_and_loses_nothing() {
 }
 
 #[test]
-fn an_owner_whose_lock_a_stranger_took_steps_down_and_says_why() {
+fn owner_whose_lock_was_taken_by_another_program_steps_down_with_a_reason() {
     let mut first = open();
     let own_folder = first.root().join(".quipu");
     let (lock, socket) = (own_folder.join("owner.lock"), own_folder.join("share/owner.sock"));

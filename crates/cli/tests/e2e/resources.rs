@@ -17,7 +17,7 @@ Text.
 ";
 
 #[test]
-fn every_listed_note_can_be_read_as_its_file_stands() {
+fn listed_resources_return_the_current_file() {
     let mut client = Client::connect(VAULT, LEGACY);
     let listed = client.request("resources/list", json!({}))["result"]["resources"].clone();
     let names: Vec<&str> = listed.as_array().unwrap().iter().map(|note| note["name"].as_str().unwrap()).collect();
@@ -73,7 +73,7 @@ fn the_template_and_its_completion_lead_to_a_note() {
 }
 
 #[test]
-fn a_missing_resource_is_told_in_the_generations_own_words() {
+fn missing_resource_has_the_error_of_the_protocol_version() {
     let mut client = Client::connect(VAULT, LEGACY);
     for uri in ["quipu://note/none.md", "quipu://note/../secret.md", "file:///etc/passwd", "nonsense"] {
         let older = client.request("resources/read", json!({ "uri": uri }))["error"].clone();
@@ -84,7 +84,7 @@ fn a_missing_resource_is_told_in_the_generations_own_words() {
 }
 
 #[test]
-fn a_client_is_told_what_changed_in_either_generation() {
+fn client_is_notified_of_changes_in_both_generations() {
     let address = "quipu://note/a.md";
     let mut client = Client::open("//- a.md\nx\n");
     // Answered once the vault is read: that is a change too, and told.
@@ -110,14 +110,14 @@ fn a_client_is_told_what_changed_in_either_generation() {
         (&json!("notifications/resources/updated"), &json!(address))
     );
     assert_eq!(notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
-    // A stream that is still open keeps nobody from leaving.
+    // An open stream does not delay the shutdown.
     client.close();
     let (status, took) = client.wait();
     assert!(status.success() && took < std::time::Duration::from_secs(5), "{status} after {took:?}");
 }
 
 #[test]
-fn what_is_no_note_cannot_be_followed() {
+fn only_notes_can_be_subscribed_to() {
     let mut client = Client::open("//- a.md\nx\n");
     for uri in ["", "file:///etc/passwd", "quipu://note/"] {
         let answer = client.request("resources/subscribe", json!({ "uri": uri }));

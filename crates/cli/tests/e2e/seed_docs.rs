@@ -54,7 +54,7 @@ fn take_time(metadata: &mut Value) -> String {
 }
 
 #[test]
-fn every_document_with_its_metadata() {
+fn list_documents_has_all_metadata() {
     let mut client = Client::open(DOCS);
     let mut answer = client.answer("list_documents", json!({}));
     assert_eq!((&answer["total"], &answer["section"]), (&json!(4), &json!("all")));
@@ -77,7 +77,7 @@ fn every_document_with_its_metadata() {
 }
 
 #[test]
-fn documents_by_section() {
+fn list_documents_filters_by_section() {
     let mut client = Client::open(DOCS);
     for (section, expected) in [
         ("all", &["api/Old/legacy_api.md", "api/tools.md", "guides/getting-started.md", "readme.md"][..]),
@@ -96,7 +96,7 @@ fn documents_by_section() {
 }
 
 #[test]
-fn frontmatter_says_more_than_the_path() {
+fn frontmatter_overrides_path_metadata() {
     let custom = "---\ntitle: Document Title\ndescription: Brief description of the document\n\
                   tags: [\"tag1\", \"tag2\", \"tag3\"]\nsection: custom-section  # Optional override\n---\n\n# Content\n";
     let mut client = Client::open(&format!("//- guides/some-file.md\n{custom}//- guides/plain-file.md\n"));
@@ -125,7 +125,7 @@ fn frontmatter_says_more_than_the_path() {
 }
 
 #[test]
-fn one_document_in_full() {
+fn get_document_returns_the_full_text() {
     let mut client = Client::open(DOCS);
     let mut answer = client.answer("get_document", json!({ "path": "guides/getting-started.md" }));
     take_time(&mut answer["metadata"]);
@@ -161,7 +161,7 @@ fn a_long_document_is_never_cut() {
 }
 
 #[test]
-fn every_message_is_the_documents_own() {
+fn error_messages_match_the_specification() {
     let mut client = Client::open(DOCS);
     for (tool, arguments, message) in [
         ("get_document", json!({ "path": "invalid/path.md" }), "Error: Document not found: invalid/path.md"),
@@ -191,7 +191,7 @@ fn every_message_is_the_documents_own() {
 }
 
 #[test]
-fn a_search_and_its_shape() {
+fn search_docs_returns_the_documented_fields() {
     let mut client = Client::open(DOCS);
     let mut answer = client.answer("search_docs", json!({ "query": "getting started", "maxResults": 5 }));
     take_time(&mut answer["results"][0]["document"]);
@@ -262,7 +262,7 @@ fn three_excerpts_at_most_each_a_line_with_its_neighbours() {
 }
 
 #[test]
-fn ten_results_unless_said() {
+fn search_docs_returns_ten_results_by_default() {
     let fixture: String = (0..12).map(|n| format!("//- n{n:02}.md\nword\n")).collect();
     let mut client = Client::open(&fixture);
     for (arguments, count) in [
@@ -277,7 +277,7 @@ fn ten_results_unless_said() {
 }
 
 #[test]
-fn a_document_that_was_changed_is_never_answered_from_memory() {
+fn changed_document_is_read_from_its_file() {
     let mut client = Client::open(DOCS);
     client.answer("get_document", json!({ "path": "readme.md" }));
     client.write("readme.md", "Quite something now.\n");
@@ -286,7 +286,7 @@ fn a_document_that_was_changed_is_never_answered_from_memory() {
 }
 
 #[test]
-fn the_handshake_tells_of_tools_and_the_list_has_all_three() {
+fn handshake_announces_tools_and_the_list_has_all_three() {
     let mut client = Client::start(DOCS);
     assert!(client.initialize(crate::client::LEGACY)["capabilities"]["tools"].is_object());
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();

@@ -96,7 +96,7 @@ fn all_twenty_tools_are_listed() {
 }
 
 #[test]
-fn version_and_time() {
+fn get_version_and_get_current_time_answer() {
     let mut client = Client::open("");
     assert_eq!(client.answer("get_version", json!({})), json!({"version": env!("CARGO_PKG_VERSION")}));
     let time = client.answer("get_current_time", json!({}));
@@ -107,7 +107,7 @@ fn version_and_time() {
 }
 
 #[test]
-fn an_entity_from_its_making_to_its_end() {
+fn entity_is_created_updated_and_deleted() {
     let mut client = Client::open("");
     let arguments = json!({
         "name": " Quipu ", "entity_type": "workspace", "aliases": "khipu| knots |", "description": "Memory",
@@ -147,7 +147,7 @@ fn an_entity_from_its_making_to_its_end() {
 }
 
 #[test]
-fn every_error_of_an_entity() {
+fn entity_tools_return_every_documented_error() {
     let mut client = planted();
     for tool in ["get_entity", "delete_entity"] {
         assert_eq!(error(&mut client, tool, json!({"entity_id": 99})), not_found("there is no entity 99"));
@@ -174,7 +174,7 @@ fn every_error_of_an_entity() {
 }
 
 #[test]
-fn the_same_thing_is_not_made_twice_and_another_thing_is() {
+fn duplicate_entity_is_not_created_and_a_different_one_is() {
     let mut client = planted();
     let mut warned = |arguments: Value| {
         let answer = client.answer("create_entity", arguments.clone());
@@ -208,7 +208,7 @@ fn the_same_thing_is_not_made_twice_and_another_thing_is() {
 }
 
 #[test]
-fn observations_come_and_go() {
+fn observations_are_created_and_deleted() {
     let mut client = planted();
     let made = timeless(client.answer("create_observation", json!({"entity_id": 1, "text_content": "It is fast"})));
     assert_eq!(made, json!({"observation_id": 4, "memory_entity_id": 1, "observation_content": "It is fast"}));
@@ -265,7 +265,7 @@ fn an_equal_observation_is_not_stored_twice() {
 }
 
 #[test]
-fn relations_come_and_go() {
+fn relations_are_created_and_deleted() {
     let mut client = planted();
     let relate = json!({"from_entity_id": 1, "to_entity_id": 4, "relation_type": "depends_on"});
     let made = timeless(client.answer("create_relation", relate.clone()));
@@ -301,7 +301,7 @@ fn relations_come_and_go() {
 }
 
 #[test]
-fn a_search_looks_everywhere_and_says_where() {
+fn search_covers_all_fields_and_names_the_matched_ones() {
     let mut client = planted();
     let found = client.answer("search_entities", json!({"query": "log"}));
     assert_eq!(ids(&found), [3, 2, 4], "{found}");
@@ -329,7 +329,7 @@ fn a_search_looks_everywhere_and_says_where() {
 }
 
 #[test]
-fn pages_of_entities() {
+fn list_entities_is_paginated() {
     let mut client = planted();
     let page = client.answer("list_entities", json!({"page": 2, "per_page": 3}));
     assert_eq!(
@@ -345,7 +345,7 @@ fn pages_of_entities() {
 }
 
 #[test]
-fn a_part_of_the_graph() {
+fn subgraph_has_the_entities_and_their_relations() {
     let mut client = planted();
     let found = timeless(client.answer("search_subgraph", json!({"query": "storage log"})));
     let names: Vec<_> = found["entities"].as_array().unwrap().iter().map(|entity| entity["name"].clone()).collect();
@@ -381,7 +381,7 @@ fn a_part_of_the_graph() {
 }
 
 #[test]
-fn a_context_puts_its_members_first() {
+fn context_members_rank_first() {
     let mut client = planted();
     assert_eq!(client.answer("get_context", json!({})), json!({"status": "no_context"}));
     let lunch = client.answer(
@@ -421,14 +421,14 @@ fn a_context_puts_its_members_first() {
 }
 
 #[test]
-fn what_goes_with_an_entity_is_counted() {
+fn delete_counts_observations_and_relations() {
     let mut client = planted();
     let gone = client.answer("delete_entity", json!({"entity_id": 2}));
     assert_eq!(gone["message"], "Deleted entity 2, 2 observations and 2 relations.");
 }
 
 #[test]
-fn a_bulk_tells_of_what_is_likely_there() {
+fn bulk_warns_of_likely_duplicates() {
     let mut client = planted();
     let bulk = json!({"entities": [
         {"name": "storage-layer", "entity_type": "component"},
@@ -460,7 +460,7 @@ fn a_bulk_tells_of_what_is_likely_there() {
 }
 
 #[test]
-fn a_bulk_is_all_or_nothing() {
+fn bulk_update_is_atomic() {
     let mut client = planted();
     let bulk = json!({
         "entities": [{"name": "Rust", "entity_type": "lib", "observations": ["Fast"]}],
@@ -533,7 +533,7 @@ fn a_bulk_is_all_or_nothing() {
 }
 
 #[test]
-fn likely_pairs_are_suggested() {
+fn suggest_merges_lists_likely_pairs() {
     let mut client = planted();
     client.answer("create_entity", json!({"name": "Storage layers", "entity_type": "component", "force": true}));
     client.answer("create_entity", json!({"name": "storage_layer", "entity_type": "Thing", "force": true}));

@@ -58,7 +58,7 @@ fn is_uuid_v5(text: &str) -> bool {
 }
 
 #[test]
-fn a_page_has_every_field() {
+fn get_page_has_every_field() {
     if crate::team_wire::is_wanted() {
         return crate::client::skip("a database has no source files");
     }
@@ -87,7 +87,7 @@ fn a_page_has_every_field() {
 }
 
 #[test]
-fn a_source_that_changes_is_seen_at_the_next_call() {
+fn changed_source_makes_the_page_stale_at_the_next_call() {
     if crate::team_wire::is_wanted() {
         return crate::client::skip("a database has no source files");
     }
@@ -106,7 +106,7 @@ fn a_source_that_changes_is_seen_at_the_next_call() {
 }
 
 #[test]
-fn the_context_of_a_page() {
+fn get_context_has_the_page_and_its_neighbours() {
     let mut client = Client::open(PAGES);
     let answer = client.answer("ubp_get_context", json!({ "filepath": "designs/search.md" }));
     let lines: Vec<String> = answer["related"]
@@ -206,7 +206,7 @@ fn the_graph_has_typed_edges() {
 }
 
 #[test]
-fn what_is_wrong_is_an_error_of_the_protocol() {
+fn page_tool_errors_are_protocol_errors() {
     let mut client = Client::open(PAGES);
     for (tool, arguments, expected) in [
         ("ubp_get_page", json!({}), "`filepath` is missing"),
@@ -243,7 +243,7 @@ fn what_is_wrong_is_an_error_of_the_protocol() {
 }
 
 #[test]
-fn the_id_of_a_page_outlives_the_index() {
+fn doc_id_survives_a_rebuild_of_the_index() {
     let mut client = Client::open(PAGES);
     let before = page(&mut client, "store.md")["doc_id"].clone();
     drop(client);

@@ -41,7 +41,7 @@ fn when_embedded(client: &mut Client, tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn notes_are_found_by_what_they_mean() {
+fn search_finds_notes_by_meaning() {
     let mut client = Client::open(GARDEN);
     let query = json!({"query": "asking clients for payment", "limit": 3});
     let answer = when_embedded(&mut client, "search", &query);
@@ -58,7 +58,7 @@ fn notes_are_found_by_what_they_mean() {
 }
 
 #[test]
-fn pages_come_with_their_reasons() {
+fn page_results_have_a_relevance_reason() {
     let mut client = Client::open(GARDEN);
     let arguments =
         json!({"query": "how often do I irrigate seedlings?", "include_linked": true, "depth": 1, "limit": 2});
@@ -105,7 +105,7 @@ fn said(client: &Client, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn embedding_goes_on_where_a_kill_stopped_it() {
+fn embedding_resumes_after_a_kill() {
     if crate::team_wire::is_wanted() {
         return crate::client::skip("it reads the index of the folder");
     }

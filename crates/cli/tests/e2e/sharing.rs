@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, LEGACY, QUIPU, first_block, skip, vault};
 
 #[test]
-fn what_one_client_writes_the_others_see_at_once() {
+fn write_is_visible_to_other_clients_at_once() {
     let mut first = Client::open("//- a.md\nOld.\n");
     let (mut second, mut third) = (first.join(&[]), first.join(&[]));
     second.answer("create_node", json!({ "id": "b.md", "content": "From the second. [[a]]" }));
@@ -26,7 +26,7 @@ fn what_one_client_writes_the_others_see_at_once() {
 }
 
 #[test]
-fn a_client_beside_the_owner_is_told_of_changes_to_the_file_it_follows_among_case_twins() {
+fn non_owner_client_is_notified_of_the_subscribed_file_among_case_twins() {
     let folder = vault("//- Moloch.md\nupper\n//- moloch.md\nlower\n//- a.md\n");
     if std::fs::read(folder.path().join("moLoch.md")).is_ok() {
         return skip("this disk does not tell case apart");
@@ -52,7 +52,7 @@ fn a_client_beside_the_owner_is_told_of_changes_to_the_file_it_follows_among_cas
 }
 
 #[test]
-fn whoever_is_left_goes_on_when_the_owner_is_killed() {
+fn remaining_server_takes_over_when_owner_is_killed() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let (mut second, mut third) = (owner.join(&[]), owner.join(&[]));
     for client in [&mut owner, &mut second, &mut third] {
@@ -69,7 +69,7 @@ fn whoever_is_left_goes_on_when_the_owner_is_killed() {
 }
 
 #[test]
-fn calls_under_way_are_answered_by_the_next_owner_and_done_once() {
+fn calls_in_progress_are_answered_by_the_next_owner_and_run_once() {
     let mut owner = Client::open("");
     let mut other = owner.join(&[]);
     let entity = other.answer("create_entity", json!({ "name": "Log", "entity_type": "Task" }))["entity_id"].clone();
@@ -103,7 +103,7 @@ fn calls_under_way_are_answered_by_the_next_owner_and_done_once() {
 }
 
 #[test]
-fn what_a_client_was_shown_and_its_context_outlive_the_owner() {
+fn session_state_survives_the_death_of_the_owner() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let mut other = owner.join(&[]);
     let project =
@@ -123,7 +123,7 @@ fn what_a_client_was_shown_and_its_context_outlive_the_owner() {
 }
 
 #[test]
-fn each_client_has_the_tools_its_own_server_was_started_with() {
+fn each_client_has_the_tools_of_its_own_server() {
     let mut owner = Client::open_in(vault("//- a.md\nOld.\n"), &["--read-only"]);
     let mut writing = owner.join(&[]);
     let mut notes_only = owner.join(&["--toolsets", "docs"]);
@@ -170,7 +170,7 @@ fn commands_go_through_the_running_server() {
 }
 
 #[test]
-fn a_killed_owner_leaves_nothing_that_stops_the_next() {
+fn killed_owner_does_not_block_the_next() {
     let mut first = Client::open("//- a.md\nOld.\n");
     let socket = first.root().join(".quipu/share/owner.sock");
     assert!(socket.exists());
@@ -189,7 +189,7 @@ fn a_killed_owner_leaves_nothing_that_stops_the_next() {
 }
 
 #[test]
-fn a_path_too_long_for_a_socket_is_shared_all_the_same() {
+fn vault_with_a_path_too_long_for_a_socket_is_shared() {
     let home = tempfile::TempDir::new().unwrap();
     let deep = home.path().join("deep".repeat(30));
     std::fs::create_dir(&deep).unwrap();
@@ -203,7 +203,7 @@ fn a_path_too_long_for_a_socket_is_shared_all_the_same() {
     assert!(!deep.join(".quipu/share/owner.sock").exists());
 }
 
-/// Somebody else who has a vault, as far as the lock, the card and the socket say.
+/// Another owner of a vault, as far as the lock, the owner info and the socket show.
 struct Stranger {
     _lock: File,
 }
@@ -219,7 +219,7 @@ impl Stranger {
         Self { _lock: lock }
     }
 
-    /// Greets whoever comes in a language of its own.
+    /// Answers connections with the handshake of an unknown version.
     fn greet(folder: &std::path::Path) {
         let share = folder.join(".quipu/share");
         std::fs::create_dir_all(&share).unwrap();
@@ -241,7 +241,7 @@ impl Stranger {
 }
 
 #[test]
-fn a_version_that_cannot_be_spoken_with_is_named() {
+fn owner_of_an_incompatible_version_is_named() {
     let folder = vault("//- a.md\nOld.\n");
     let _stranger = Stranger::having(folder.path(), "shared");
     Stranger::greet(folder.path());
@@ -255,7 +255,7 @@ fn a_version_that_cannot_be_spoken_with_is_named() {
 }
 
 #[test]
-fn beside_an_owner_that_cannot_be_asked_it_works_alone() {
+fn server_works_alone_beside_an_unreachable_owner() {
     let folder = vault("//- a.md\nOld.\n");
     let _stranger = Stranger::having(folder.path(), "alone");
     let mut client = Client::open_in(folder, &[]);
@@ -264,7 +264,7 @@ fn beside_an_owner_that_cannot_be_asked_it_works_alone() {
 }
 
 #[test]
-fn a_command_that_is_over_soon_is_waited_for() {
+fn server_waits_for_a_short_command_that_holds_the_lock() {
     let folder = vault("//- a.md\nOld.\n");
     let passing = Stranger::having(folder.path(), "passing");
     std::thread::spawn(move || {
@@ -308,7 +308,7 @@ fn a_server_whose_parent_died_ends_though_its_pipe_is_still_open() {
 }
 
 #[test]
-fn an_owner_that_is_asked_to_end_hands_over() {
+fn terminated_owner_hands_over() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let mut other = owner.join(&[]);
     other.answer("get_node", json!({ "id": "a.md" }));
@@ -321,13 +321,13 @@ fn an_owner_that_is_asked_to_end_hands_over() {
 }
 
 #[test]
-fn an_owner_that_is_stopped_is_not_waited_for_and_what_it_does_later_is_not_done_twice() {
+fn stopped_owner_is_bypassed_and_its_late_write_is_not_repeated() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let mut other = owner.join(&[]);
     let entity = other.answer("create_entity", json!({ "name": "Log", "entity_type": "Task" }))["entity_id"].clone();
     owner.signal("STOP");
     let stopped = Instant::now();
-    // More than fits into a socket that nobody reads.
+    // More than fits into a socket whose other side does not read.
     let long = "b".repeat(1_000_000);
     other.answer("create_node", json!({ "id": "b.md", "content": long }));
     other.answer("create_observation", json!({ "entity_id": entity, "text_content": "once" }));
@@ -358,7 +358,7 @@ fn a_vault_whose_own_folder_is_a_link_is_served_and_nothing_is_written_through_i
 }
 
 #[test]
-fn a_vault_that_cannot_be_locked_is_served_all_the_same() {
+fn vault_that_cannot_be_locked_is_served() {
     let folder = vault("//- a.md\nOld.\n");
     std::fs::create_dir_all(folder.path().join(".quipu/owner.lock")).unwrap();
     let mut client = Client::open_in(folder, &[]);
@@ -367,7 +367,7 @@ fn a_vault_that_cannot_be_locked_is_served_all_the_same() {
 }
 
 #[test]
-fn one_that_worked_alone_joins_the_others_when_it_can() {
+fn server_that_worked_alone_joins_the_owner_when_possible() {
     let folder = vault("//- a.md\nOld.\n");
     let stranger = Stranger::having(folder.path(), "alone");
     let mut client = Client::open_in(folder, &[]);
@@ -386,7 +386,7 @@ fn one_that_worked_alone_joins_the_others_when_it_can() {
 }
 
 #[test]
-fn connections_that_say_nothing_shut_nobody_out() {
+fn silent_connections_do_not_block_others() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let socket = owner.root().join(".quipu/share/owner.sock");
     let mut silent: Vec<UnixStream> = (0..300).map(|_| UnixStream::connect(&socket).unwrap()).collect();
@@ -400,7 +400,7 @@ fn connections_that_say_nothing_shut_nobody_out() {
 
 /// A server that waits for an owner which does not answer, and whose client leaves meanwhile, after having asked or not.
 #[test]
-fn a_client_that_leaves_while_the_owner_is_waited_for_ends_its_server() {
+fn client_that_disconnects_while_waiting_for_the_owner_ends_its_server() {
     let owner = Client::open("//- a.md\nOld.\n");
     owner.signal("STOP");
     for asked in ["", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"] {
@@ -420,7 +420,7 @@ fn a_client_that_leaves_while_the_owner_is_waited_for_ends_its_server() {
 
 /// Reading this vault takes the owner longer than a silent one would be waited for.
 #[test]
-fn an_owner_that_reads_a_big_vault_for_the_first_time_is_not_taken_for_stopped() {
+fn owner_building_its_first_index_is_not_treated_as_stopped() {
     let folder = tempfile::TempDir::new().unwrap();
     for number in 0..8_000 {
         let text = format!("See [[n{}]]. {}", number / 2, "Words about boats and sails. ".repeat(20));
@@ -441,7 +441,7 @@ fn an_owner_that_reads_a_big_vault_for_the_first_time_is_not_taken_for_stopped()
 }
 
 #[test]
-fn clients_are_told_when_a_takeover_changes_the_tools() {
+fn takeover_that_changes_the_tools_is_notified() {
     let mut owner = Client::open("//- a.md\nOld.\n");
     let mut other = owner.start_join_with(&[("QUIPU_EMBEDDING_PROVIDER", "none")], &[]).shake_hands(LEGACY);
     let has_search = |client: &mut Client| {

@@ -17,7 +17,7 @@ use crate::http::{self, Post};
 const NOTE_BYTES: usize = 10_000_000;
 const CALLS: usize = 120;
 
-/// More than are taken in at once, so that the end of input lies behind some that are not read.
+/// More than are accepted at once, so that the end of input is behind unread calls.
 const TOO_MANY_CALLS: usize = 2300;
 
 /// Three parts for each answer under way, and sixteen of those besides what may be unsent; all answers would be four times
@@ -74,7 +74,7 @@ fn terminate(server: &Child) {
 }
 
 #[test]
-fn unread_answers_do_not_pile_up_and_a_signal_ends_the_server() {
+fn unread_responses_are_bounded_and_a_signal_ends_the_server() {
     let (mut server, _vault) = unread(CALLS);
     let mut most = 0;
     let start = Instant::now();
@@ -92,7 +92,7 @@ fn unread_answers_do_not_pile_up_and_a_signal_ends_the_server() {
 fn a_client_that_leaves_without_reading_ends_the_server() {
     for calls in [CALLS, TOO_MANY_CALLS] {
         let (mut server, _vault) = unread(calls);
-        // What is being made is made to its end; what is made waits for nobody.
+        // Running calls are finished; finished responses are dropped.
         std::thread::sleep(Duration::from_secs(3));
         drop(server.stdin.take());
         let took = ending(&mut server);
@@ -101,7 +101,7 @@ fn a_client_that_leaves_without_reading_ends_the_server() {
 }
 
 #[test]
-fn unread_answers_over_http_do_not_keep_the_server_from_ending() {
+fn unread_http_responses_do_not_block_shutdown() {
     let mut server = http::Server::start_in(big_note());
     let call = modern(json!({ "name": "get_document", "arguments": { "path": "big.md" } }));
     let _unread: Vec<TcpStream> =

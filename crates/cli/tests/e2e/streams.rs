@@ -74,7 +74,7 @@ fn health_is_answered_while_calls_keep_all_connections_busy() {
 }
 
 #[test]
-fn at_the_limit_a_newcomer_takes_the_place_of_the_oldest_stream() {
+fn at_the_limit_a_new_stream_replaces_the_oldest() {
     let prepared = Server::prepare(vault("//- a.md\ntext\n"));
     let tokens: Vec<String> = (0..5).map(|number| prepared.token(&format!("t{number}"), "read")).collect();
     let server = prepared.start(&["--require-token", "--max-connections", "4"]);

@@ -42,7 +42,7 @@ fn the_tools_are_marked_as_destructive() {
 }
 
 #[test]
-fn what_one_agent_did_another_undoes() {
+fn changes_by_another_agent_can_be_undone() {
     let mut client = planted();
     let merge = json!({ "entity_id": 1, "into_entity_id": 2 });
     let merged = client.answer("merge_entities", merge);

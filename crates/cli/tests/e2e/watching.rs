@@ -1,4 +1,4 @@
-//! Changes that other programs make, seen without anybody asking the server to look.
+//! Changes by other programs are indexed without a call.
 
 #![expect(clippy::disallowed_methods, reason = "another program's edits are made here")]
 
@@ -29,7 +29,7 @@ fn expect_notes(client: &mut Client, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_note_that_is_made_changed_and_deleted() {
+fn created_changed_and_deleted_note_is_indexed() {
     let mut client = watched("//- a.md\na\n");
     client.write("b.md", "---\ntitle: First\n---\n");
     expect_notes(&mut client, &[("a.md", "A"), ("b.md", "First")]);
@@ -40,7 +40,7 @@ fn a_note_that_is_made_changed_and_deleted() {
 }
 
 #[test]
-fn a_note_in_folders_that_are_new_too() {
+fn note_in_new_folders_is_indexed() {
     let mut client = watched("//- a.md\na\n");
     client.write("x/y/z/deep.md", "deep\n");
     expect_notes(&mut client, &[("a.md", "A"), ("x/y/z/deep.md", "Deep")]);
@@ -51,7 +51,7 @@ fn a_note_in_folders_that_are_new_too() {
 }
 
 #[test]
-fn a_note_that_is_renamed() {
+fn renamed_note_is_indexed() {
     let mut client = watched("//- old.md\ntext\n//- a.md\n[[new]]\n");
     fs::rename(client.root().join("old.md"), client.root().join("New.md")).unwrap();
     expect_notes(&mut client, &[("a.md", "A"), ("new.md", "New")]);
@@ -65,7 +65,7 @@ fn a_note_that_is_renamed() {
 }
 
 #[test]
-fn a_folder_moved_in_within_and_out() {
+fn moved_folder_is_indexed() {
     let outside = vault("//- project/one.md\n1\n//- project/deep/two.md\n2\n");
     let mut client = watched("//- a.md\na\n");
     let root = client.root().to_owned();
@@ -96,7 +96,7 @@ fn a_folder_moved_in_within_and_out() {
 }
 
 #[test]
-fn an_editor_that_writes_a_temporary_file_and_renames_it() {
+fn save_through_a_temporary_file_is_indexed() {
     let mut client = watched("//- a.md\n---\ntitle: Old\n---\n");
     let root = client.root().to_owned();
     for (temporary, title) in [(".a.md.swp", "One"), ("a.md~", "Two"), (".goutputstream-X", "Three"), ("4913", "Four")]
@@ -112,7 +112,7 @@ fn an_editor_that_writes_a_temporary_file_and_renames_it() {
 }
 
 #[test]
-fn a_thousand_files_changed_at_once() {
+fn thousand_changed_files_are_indexed() {
     let on_branch = |branch: &str| -> String {
         (0..1000).map(|n| format!("//- d{}/n{n:04}.md\n#{branch} [[hub]]\n", n % 20)).collect()
     };
@@ -138,7 +138,7 @@ fn a_thousand_files_changed_at_once() {
 }
 
 #[test]
-fn what_is_ignored_changes_with_its_rules() {
+fn changed_ignore_rules_apply_to_indexed_notes() {
     let mut client = watched("//- a.md\na\n//- drafts/d.md\nd\n");
     client.write(".gitignore", "drafts/\n");
     expect_notes(&mut client, &[("a.md", "A")]);
@@ -147,7 +147,7 @@ fn what_is_ignored_changes_with_its_rules() {
 }
 
 #[test]
-fn a_client_is_told_when_a_note_it_read_has_changed() {
+fn client_is_warned_when_a_note_it_read_has_changed() {
     let mut client = watched("//- a.md\nold\n//- b.md\n");
     client.answer("get_node", json!({ "id": "a.md" }));
     client.write("a.md", "#changed\n");
@@ -182,7 +182,7 @@ fn without_watching_a_change_is_seen_when_its_note_is_read() {
 }
 
 #[test]
-fn a_text_index_that_somebody_deletes_is_made_anew_under_a_running_server() {
+fn deleted_text_index_is_rebuilt_by_a_running_server() {
     let mut client = watched("//- old.md\nsparrow\n");
     let paths = |client: &mut Client, query: &str| {
         let found = client.answer("ubp_fulltext_search", json!({ "query": query }));

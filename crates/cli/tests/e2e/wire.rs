@@ -20,7 +20,7 @@ fn still_answers(client: &mut Client) {
 }
 
 #[test]
-fn a_line_that_is_no_json_is_a_parse_error() {
+fn line_that_is_not_json_is_a_parse_error() {
     let mut client = Client::connect(VAULT, LEGACY);
     let deep = [b"[".repeat(200_000), b"]".repeat(200_000)].concat();
     let lines: [&[u8]; 4] = [b"hello", b"{\"jsonrpc\":\"2.0\",", b"\xff\xfe", &deep];
@@ -31,7 +31,7 @@ fn a_line_that_is_no_json_is_a_parse_error() {
 }
 
 #[test]
-fn a_request_that_no_parser_takes_is_answered_under_its_id() {
+fn unparsable_request_is_answered_under_its_id() {
     let mut client = Client::connect(VAULT, LEGACY);
     let half = br#"{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{"name":"list_nodes","arguments":{"x":"\ud83d"}}}"#;
     let deep = [br#"{"jsonrpc":"2.0","params":{"x":"#.to_vec(), b"[".repeat(200_000), b"]".repeat(200_000)].concat();
@@ -100,7 +100,7 @@ fn each_request_of_a_batch_is_answered_with_an_error_where_the_version_has_none(
 }
 
 #[test]
-fn json_that_is_no_request_is_an_invalid_request() {
+fn json_that_is_not_a_request_is_an_invalid_request() {
     let mut client = Client::connect(VAULT, LEGACY);
     for (line, id) in [
         ("42", Value::Null),
@@ -137,7 +137,7 @@ fn ten_megabytes_of_arguments_are_fine() {
 }
 
 #[test]
-fn blank_lines_answers_and_unknown_notifications_are_passed_over() {
+fn blank_lines_responses_and_unknown_notifications_are_ignored() {
     let mut client = Client::connect(VAULT, LEGACY);
     for line in [
         "",
@@ -155,7 +155,7 @@ fn blank_lines_answers_and_unknown_notifications_are_passed_over() {
 }
 
 #[test]
-fn an_unknown_method_and_wrong_parameters_are_told_apart() {
+fn unknown_method_and_wrong_parameters_have_different_errors() {
     let mut client = Client::connect(VAULT, LEGACY);
     let unknown = client.request("no/such", json!({}))["error"].clone();
     assert_eq!(unknown, json!({ "code": -32601, "message": "there is no method no/such" }));
@@ -175,7 +175,7 @@ fn a_client_may_ask_for_log_messages_and_gets_none() {
 }
 
 #[test]
-fn an_id_may_be_a_string_or_a_number_and_comes_back_as_it_was() {
+fn string_and_number_ids_are_returned_unchanged() {
     let mut client = Client::connect(VAULT, LEGACY);
     for id in [json!("seven"), json!("7"), json!(7), json!(0), json!(-1), json!(i64::MAX)] {
         client.send_json(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));

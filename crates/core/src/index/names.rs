@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typo_is_alike_by_two_thirds() {
+    fn typo_has_a_similarity_of_two_thirds() {
         let likeness = likeness("chikken", "chicken");
         assert!((likeness - 2.0 / 3.0).abs() < 1e-9, "{likeness}");
     }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanged_neighbours_are_alike_and_other_letters_are_not() {
+    fn transposed_letters_are_similar_and_other_letters_are_not() {
         assert!((exchanged("grpah view", "graph view") - 5.0 / 6.0).abs() < 1e-9);
         assert_eq!(exchanged("grpah", "graph"), 0.7);
         assert!(exchanged("from", "form") < 0.7);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn one_character_has_no_pair_to_share() {
+    fn single_characters_have_no_bigrams() {
         assert!(pairs("a").is_empty());
     }
 }

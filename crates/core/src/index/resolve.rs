@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn of_files_equally_near_the_one_spelled_in_the_same_case_is_meant() {
+    fn exact_case_wins_among_equally_near_files() {
         let vault = ["Moloch.md", "moloch.md", "MOLOCH.md", "deep/moloch.md", "deep/Moloch.md"];
         for (target, expected) in
             [("Moloch", "Moloch.md"), ("moloch", "moloch.md"), ("moloch.md", "moloch.md"), ("mOLOCH", "MOLOCH.md")]
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn names_meet_across_case_and_unicode_form() {
+    fn names_match_across_case_and_unicode_form() {
         check(&["Cafe\u{301}.md"], "s.md", LinkSyntax::Wiki, "CAFÉ", Some("Cafe\u{301}.md"));
         check(&["日本/が.md"], "s.md", LinkSyntax::Wiki, "か\u{3099}", Some("日本/が.md"));
         check(&["v1.2.md"], "s.md", LinkSyntax::Wiki, "v1.2", Some("v1.2.md"));

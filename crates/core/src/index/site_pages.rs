@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_links_to_its_own_language_where_both_exist() {
+    fn page_links_prefer_their_own_language() {
         let vault = ["en/docs/a.md", "ja/docs/a.md", "en/docs/b/_index.md", "ja/docs/b.md", "en/docs/only.md"];
         check(&vault, "ja/docs/x/y.md", "/docs/a/", Some("ja/docs/a.md"));
         check(&vault, "en/docs/x/y.md", "/docs/a/", Some("en/docs/a.md"));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frontmatter_can_give_a_page_its_address() {
+    fn frontmatter_url_is_the_address_of_a_page() {
         let vault = [
             "en/blog/2024-x.md = slug: first-post",
             "en/blog/bundle/index.md = slug: second-post",

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_values_each_is_paired_with_the_newest() {
+    fn each_value_is_compared_with_the_newest() {
         assert_eq!(pairs(&["Team has 3 people", "Team has 4 people", "Team has 5 people"]), [(0, 2), (1, 2)]);
     }
 }

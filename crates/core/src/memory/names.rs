@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_tell_in_their_order() {
+    fn numbers_in_names_are_compared_in_order() {
         for (a, b) in [
             ("Standup 5/1/2024", "Standup 1/5/2024"),
             ("Phase 1 Milestone 2", "Phase 2 Milestone 1"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_number_version_date_or_letter_tells_two_things_apart() {
+    fn different_word_number_version_date_or_letter_means_different_entities() {
         for (a, b) in [
             ("Fix login", "Fix logout"),
             ("Release 1.2", "Release 1.3"),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_the_same_thing() {
+    fn other_spellings_mean_the_same_entity() {
         for (a, b) in [
             ("Auth Service", "auth-service"),
             ("auth_service", "AuthService"),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_letter_is_worth_a_look() {
+    fn doubled_letter_does_not_tell_names_apart() {
         for (a, b) in [("Apolo", "Apollo"), ("Comit hook", "Commit hook"), ("Jeffry", "Jefry")] {
             assert!(!tells_apart(a, b), "{a} / {b}");
         }
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn several_other_words_leave_it_open() {
+    fn several_different_words_are_undecided() {
         assert_eq!(compare("Login page is slow", "Slow response when signing in"), NameComparison::Open);
         assert_eq!(compare("Sony turntable PSLX350H", "Sony belt-drive turntable PS-LX350H"), NameComparison::Open);
         assert_eq!(compare("Report Q3FY24 draft", "Report Q3FY24 final"), NameComparison::Apart);

@@ -124,19 +124,19 @@ impl Knowledge {
         write: impl FnOnce(Writing<'_>) -> Result<T, NoteError>,
         done: impl FnOnce(&VaultPath) -> Result<T, NoteError>,
     ) -> Result<T, NoteError> {
-        let carried_out = || -> Result<Option<VaultPath>, NoteError> {
+        let applied = || -> Result<Option<VaultPath>, NoteError> {
             let Some(request) = request else { return Ok(None) };
-            Ok(self.vault.carried_out(request).map_err(IndexError::from)?)
+            Ok(self.vault.applied_request(request).map_err(IndexError::from)?)
         };
         let writer = self.writer_for_note()?;
         // What other programs did before this write comes before it in the history.
         self.follow_changes();
-        if let Some(path) = carried_out()? {
+        if let Some(path) = applied()? {
             drop(writer);
             return done(&path);
         }
         // If the check fails too, the error of the write is the one that the client needs.
-        write(writer).or_else(|error| match carried_out() {
+        write(writer).or_else(|error| match applied() {
             Ok(Some(path)) => done(&path),
             Ok(None) | Err(_) => Err(error),
         })

@@ -40,7 +40,7 @@ fn wikilinks_are_found_wherever_text_runs() {
 }
 
 #[test]
-fn what_only_looks_like_a_wikilink_is_none() {
+fn invalid_wikilinks_are_not_links() {
     for text in [
         "`[[a]]`",
         "```\n[[a]]\n```",

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_says_where_to_look_first() {
+    fn title_rule_selects_the_first_source() {
         use TitleSource::{FileName, Frontmatter, Heading};
         let text = "---\ntitle: Front\n---\n# Head\n";
         check(&TitleRule::default().0, "a.md", text, "Front");

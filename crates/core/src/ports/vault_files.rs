@@ -93,7 +93,7 @@ pub trait VaultFiles: NoteHistory {
 
     /// The path of a request's first change, if the request was applied and is still recorded. For a deleted file it is
     /// the old path.
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;
 
     /// The files in the trash, newest first.
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError>;

@@ -416,7 +416,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_text_a_snippet_is_a_part_of_it(
+        fn snippet_is_a_part_of_any_text(
             text in "[a-c検索 \n.é\u{301}👨\u{200d}👩ไท\u{e34}\\PC]{0,300}",
             query in "[a-c検索é\u{301} 👨]{0,8}",
         ) {
@@ -430,7 +430,7 @@ mod tests {
         }
 
         #[test]
-        fn a_word_that_is_there_is_marked(before in "[x-z ]{0,200}", after in "[x-z ]{0,200}") {
+        fn contained_word_is_marked(before in "[x-z ]{0,200}", after in "[x-z ]{0,200}") {
             let shown = snippet(&format!("{before} needle {after}"), "Needle", 64);
             prop_assert!(shown.contains("<mark>needle</mark>"), "{shown:?}");
         }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_come_as_runs_and_pictures_alone() {
+    fn scripts_without_spaces_are_runs_and_emoji_single_words() {
         assert_eq!(texts("Rust言語の設計、検索"), ["Rust", "言語の設計", "検索"]);
         assert_eq!(texts("ok👍🏽🚀"), ["ok", "👍", "🏽", "🚀"]);
         assert_eq!(texts("ภาษาไทย ကခ។ភាសា"), ["ภาษาไทย", "ကခ", "ភាសា"]);

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_by_the_words_around_their_names() {
+    fn people_are_recognized_by_the_words_around_their_names() {
         for (text, name) in [
             ("The plan was reviewed by Grace Hopper.", "Grace Hopper"),
             ("Grace Hopper said that it works.", "Grace Hopper"),
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn capital_letters_alone_make_no_person() {
+    fn capitalized_words_alone_are_not_people() {
         assert_eq!(found("It measures rain with the Rain Gauge today."), [("Rain Gauge".into(), UNKNOWN_TYPE, ONCE)]);
         let twice = found("The new Rain Gauge works.\nSo the Rain Gauge stays.");
         assert_eq!(twice, [("Rain Gauge".into(), UNKNOWN_TYPE, REPEATED)]);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_news_are_recorded() {
+    fn only_changes_are_recorded() {
         let notes = [note("known.md", 1, 1, 1), note("new.md", 0, 1, 1), note("gone.md", 1, 0, 0)];
         let plan = plan(&notes, Direction::Push, false);
         assert_eq!((plan.in_sync, plan.record.len(), plan.steps.len()), (2, 2, 0));

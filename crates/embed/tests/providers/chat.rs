@@ -141,7 +141,7 @@ fn refusals_and_nonsense_are_errors_that_show_neither_key_nor_note() {
 }
 
 #[test]
-fn a_model_that_is_asked_too_much_at_once_says_so() {
+fn too_many_concurrent_questions_are_refused() {
     let server = Server::start();
     server.be(Mood::Slow(Duration::from_millis(700)));
     let model = model(ChatKind::OpenAi, server.url());

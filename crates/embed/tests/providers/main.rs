@@ -199,7 +199,7 @@ fn responses_without_vectors_are_refused() {
         (r#"{"embeddings":[]}"#, "0 vectors for 1 texts"),
         (r#"{"embeddings":[[]]}"#, "0 dimensions"),
         (r#"{"embeddings":[[0.0,0.0]]}"#, "without a direction"),
-        // Too large a number is refused by whoever sees it first, the reader of JSON or the check of directions.
+        // Too large a number is refused by the JSON parser or by the check of directions.
         (r#"{"embeddings":[[1e99,0.0]]}"#, ""),
         (r#"{"embeddings":[[null,1.0]]}"#, "not a response"),
         (r#"{"embeddings":[[1.0],[1.0]]}"#, "2 vectors for 1 texts"),

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_one_client_whichever_of_its_addresses_it_uses() {
+    fn addresses_of_one_machine_count_as_one_client() {
         let id = |address: &str| address_id(address.parse().unwrap());
         assert_eq!(id("192.168.0.7"), "address 192.168.0.7");
         assert_eq!(id("::ffff:192.168.0.7"), "address 192.168.0.7");

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evicted_connection_without_a_request_is_closed_and_one_with_a_stream_has_no_place() {
+    fn evicted_connection_is_closed_when_idle_or_streaming() {
         let table = table(1);
         let (idle, next) = (table.add().unwrap(), table.add().unwrap());
         assert!(is_closed(&idle) && !is_closed(&next));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_machine_are_its_own_on_loopback() {
+    fn loopback_accepts_only_local_host_names() {
         let hosts = hosts("127.0.0.1:7777", &[], &[]);
         for host in
             ["127.0.0.1:7777", "127.0.0.1", "localhost:7777", "LocalHost", "[::1]:7777", "127.8.8.8", "localhost."]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_an_address_is_taken_and_a_name_only_when_it_was_given() {
+    fn other_addresses_accept_ip_hosts_and_configured_names() {
         let hosts = hosts("0.0.0.0:7777", &["Notes.example.org", "other.example:8443"], &[]);
         for host in
             ["192.168.0.1:7777", "[fe80::1]:7777", "notes.example.org", "notes.example.org:443", "other.example:8443"]
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_talk_to_the_server_it_came_from_and_no_other_may_unless_it_is_named() {
+    fn only_same_or_allowed_origins_are_accepted() {
         let hosts = hosts("127.0.0.1:7777", &[], &["https://app.example", "http://localhost:6274"]);
         for origin in [
             "http://127.0.0.1:7777",

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_takes_room_as_it_comes_and_a_small_one_only_of_its_client() {
+    fn body_memory_is_reserved_as_it_arrives_and_small_bodies_use_the_client_share() {
         let (client, all) = (Arc::new(Semaphore::new(1_000_000)), Arc::new(Semaphore::new(1_000_000)));
         let left = || (1_000_000 - client.available_permits(), 1_000_000 - all.available_permits());
         let mut room = RequestMemory::new(&client, &all).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_lets_a_burst_through_and_then_the_rate() {
+    fn bucket_allows_a_burst_and_then_the_rate() {
         let start = Instant::now();
         let mut bucket = Bucket { left: 20.0, at: start };
         let mut taken = |second: u64| {

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_request_is_handed_over_at_a_time() {
+    async fn requests_are_passed_on_one_at_a_time() {
         let bytes = b"\r\nPOST / HTTP/1.1\r\nA: b\r\n\r\nx\ny\nGET / HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n";
         let reads = handed_over(bytes, &[4, 0, 0]).await;
         assert_eq!(
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_carriage_return_by_itself_ends_no_line() {
+    async fn bare_carriage_return_does_not_end_a_line() {
         let read = handed_over(b"GET / HTTP/1.1\r\nA: b\r\n\r\r\n\r\n", &[0]).await;
         assert_eq!(read, ["GET / HTTP/1.1\r\nA: b\r\n\r\r\n\r\n"]);
     }

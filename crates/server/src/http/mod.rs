@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_come_from_another_machine_needs_a_token() {
+    fn addresses_reachable_from_other_machines_require_tokens() {
         assert!(!settings("127.0.0.1:7777").needs_token());
         assert!(!settings("[::1]:7777").needs_token());
         assert!(settings("0.0.0.0:7777").needs_token());
@@ -305,7 +305,7 @@ mod tests {
 
     #[cfg(feature = "oauth")]
     #[test]
-    fn with_oauth_nobody_comes_in_without_a_token() {
+    fn oauth_requires_a_token_on_loopback_too() {
         let oauth = OAuthSettings {
             issuer: "https://login.example.org".into(),
             resource: "https://notes.example.org/mcp".into(),

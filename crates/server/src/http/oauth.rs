@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_for_this_server_lets_in_and_any_other_does_not() {
+    async fn only_tokens_issued_for_this_server_are_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let validator = Validator::new(&settings(&folder)).unwrap();
         let check = |token: String| {
@@ -322,7 +322,7 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "the file of keys is the test's own")]
     #[tokio::test]
-    async fn a_key_that_is_taken_out_of_the_file_lets_nobody_in_any_more() {
+    async fn tokens_of_a_key_removed_from_the_file_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(&folder);
         let KeySource::File(file) = &settings.keys else { unreachable!("they are in a file") };
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_an_address_are_asked_for_now_and_then_and_are_good_for_a_while_without_an_answer() {
+    fn remote_keys_are_refreshed_and_used_during_an_outage() {
         let source = KeySource::Url("https://login.example/jwks.json".into());
         let start = Instant::now();
         let set: JwkSet = serde_json::from_str(&keys()).unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_find_who_gives_out_tokens() {
+    fn metadata_names_the_authorization_server() {
         let folder = tempfile::tempdir().unwrap();
         let url = settings(&folder).metadata_url();
         assert_eq!(url, "https://notes.example/.well-known/oauth-protected-resource/mcp");

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_is_let_go() {
+    async fn client_that_does_not_read_is_disconnected() {
         let (mut stream, _theirs, _) = watched(QUICK);
         let start = Instant::now();
         let error = stream.write_all(&[0; 4096]).await.unwrap_err();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_let_go_soon_when_others_begin_to_wait() {
+    async fn client_that_does_not_read_is_disconnected_sooner_when_others_wait() {
         let (mut stream, _theirs, short) = watched(ConnectionTimeouts { usual: Duration::from_secs(3600), ..QUICK });
         let writing = tokio::spawn(async move { stream.write_all(&[0; 4096]).await });
         sleep(Duration::from_millis(50)).await;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_drips_is_let_go_and_a_slow_one_is_not() {
+    async fn client_reading_below_the_minimum_rate_is_disconnected() {
         for (bytes_at_once, is_enough) in [(10, false), (1024, true)] {
             let (mut stream, mut theirs, _) = watched(QUICK);
             let reading = tokio::spawn(async move {

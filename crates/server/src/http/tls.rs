@@ -105,7 +105,7 @@ mod tests {
 
     /// A certificate is read at a bad moment, and is whole at the next look, with the time and length it had.
     #[test]
-    fn files_that_could_not_be_used_are_tried_again() {
+    fn invalid_certificate_files_are_retried() {
         let folder = tempfile::tempdir().unwrap();
         let [certificates, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
         let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_given_twice_to_every_generation() {
+    fn objects_are_text_and_structured_in_every_protocol_version() {
         for modern in [false, true] {
             let wire = wire(Reply::Answer(json!({"b": 1, "a": [2]})), &[], modern);
             assert_eq!(wire["content"], json!([{"type": "text", "text": r#"{"b":1,"a":[2]}"#}]));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_structured_only_for_the_new_generation() {
+    fn other_values_are_structured_only_since_2026_07_28() {
         for value in [json!([1]), Value::Null] {
             let (older, newer) =
                 (wire(Reply::Answer(value.clone()), &[], false), wire(Reply::Answer(value.clone()), &[], true));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_come_beside_the_answer_and_leave_it_as_it_is() {
+    fn warnings_are_a_separate_block_and_leave_the_answer_unchanged() {
         let wire = wire(Reply::Answer(json!({"a": 1})), &["a.md: broken link"], false);
         assert_eq!(wire["content"][0]["text"], r#"{"a":1}"#);
         assert_eq!(wire["content"][1]["text"], r#"{"_warnings":["a.md: broken link"]}"#);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_a_result_and_a_protocol_error_is_not() {
+    fn tool_errors_are_results_and_protocol_errors_are_not() {
         let failed = wire(Reply::Failure("Error: no".into()), &[], true);
         assert_eq!(failed["isError"], json!(true));
         assert_eq!(failed["content"], json!([{"type": "text", "text": "Error: no"}]));

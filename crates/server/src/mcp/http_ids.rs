@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_free_again_when_nobody_holds_it_and_each_session_has_its_own() {
+    fn ids_are_reusable_once_released_and_separate_per_session() {
         let ids = IdsInUse::default();
         let (ada, bob) = (HeaderValue::from_static("ada"), HeaderValue::from_static("bob"));
         let one = RequestId::Number(1);

@@ -174,7 +174,7 @@ mod tests {
     use crate::service::{CallOrder, ResponseBudget};
 
     #[tokio::test]
-    async fn a_call_that_was_called_off_takes_nothing_from_the_next_of_its_id() {
+    async fn cancelled_call_does_not_affect_the_next_call_with_its_id() {
         let (in_flight, order, budget, id) =
             (InFlight::default(), CallOrder::default(), ResponseBudget::new(10), RequestId::Number(1));
         let admit = |writes| {

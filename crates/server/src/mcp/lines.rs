@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_of_just_the_limit_is_taken() {
+    async fn line_of_exactly_the_limit_is_accepted() {
         let mut input = vec![b'x'; MAX_LINE_BYTES];
         input.push(b'\n');
         assert_eq!(lines(&input).await[0].len(), MAX_LINE_BYTES);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_a_parse_error() {
+    fn invalid_json_is_a_parse_error() {
         assert_eq!(outcome("{"), "-32700 null");
         assert_eq!(outcome("hello"), "-32700 null");
         assert_eq!(outcome(&"[".repeat(100_000)), "-32700 null");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_taken_where_it_was_agreed_on_and_each_part_of_it_checked() {
+    fn batch_is_accepted_where_negotiated_and_each_message_is_checked() {
         let batch = |line: &str| said(read(line.as_bytes(), true));
         let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         assert_eq!(
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_does_not_say_a_long_argument_back() {
+    fn error_does_not_repeat_a_long_argument() {
         let long = "x".repeat(100_000);
         let line =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":"{long}"}}}}"#);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_an_invalid_request() {
+    fn json_without_a_request_is_an_invalid_request() {
         assert_eq!(outcome("[]"), "-32600 null");
         assert_eq!(outcome("42"), "-32600 null");
         assert_eq!(outcome("{}"), "-32600 null");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_blank_lines_and_unknown_notifications_are_passed_over() {
+    fn responses_blank_lines_and_unknown_notifications_are_ignored() {
         assert_eq!(outcome("  \t"), "nothing");
         assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), "nothing");
         assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#), "nothing");

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn changes_that_never_pause_are_told_all_the_same() {
+    async fn continuous_changes_are_notified_at_intervals() {
         let notices = Arc::<ChangeNotices>::default();
         let mut listening = notices.listen();
         let busy = tokio::spawn(async move {

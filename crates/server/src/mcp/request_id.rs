@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_id_is_found_wherever_it_stands() {
+    fn top_level_id_is_found_at_any_position() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for line in [
             r#"{"id":7,"params":{"x":"\ud83d"}}"#.to_owned(),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_none() {
+    fn lines_without_a_valid_top_level_id_have_none() {
         for line in [
             "",
             "{",

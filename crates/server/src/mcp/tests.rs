@@ -73,8 +73,8 @@ impl VaultFiles for GatedVault {
     fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
         self.files.apply_for(changes, origin)
     }
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        self.files.carried_out(request)
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        self.files.applied_request(request)
     }
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
         self.files.trashed()
@@ -213,7 +213,7 @@ impl Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_call_holds_up_nobody() {
+async fn slow_call_does_not_delay_others() {
     let mut client = Client::connect();
     client.call(1, "get_document").await;
     client.call(2, "nodes_exist").await;
@@ -223,7 +223,7 @@ async fn a_slow_call_holds_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_call_is_not_answered_and_its_id_may_be_used_again() {
+async fn cancelled_call_is_not_answered_and_its_id_is_reusable() {
     let mut client = Client::connect();
     client.call(1, "get_document").await;
     client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
@@ -238,7 +238,7 @@ async fn a_cancelled_call_is_not_answered_and_its_id_may_be_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_takes_long_gives_signs_of_life_to_a_client_that_wants_them() {
+async fn long_call_reports_progress_when_requested() {
     let mut client = Client::connect();
     let meta = json!({ "progressToken": "abc" });
     let params = json!({ "name": "get_document", "arguments": { "path": "a.md" }, "_meta": meta });
@@ -256,7 +256,7 @@ async fn a_call_that_takes_long_gives_signs_of_life_to_a_client_that_wants_them(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_waiting_for_a_worker_can_be_called_off() {
+async fn calls_waiting_for_a_worker_can_be_cancelled() {
     let mut client = Client::connect();
     for id in 0..100 {
         client.call(id, "get_document").await;
@@ -274,7 +274,7 @@ async fn calls_waiting_for_a_worker_can_be_called_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_in_use_cannot_be_used_twice() {
+async fn request_id_in_use_is_refused() {
     let mut client = Client::connect();
     client.call(1, "get_document").await;
     client.call(1, "nodes_exist").await;
@@ -285,7 +285,7 @@ async fn an_id_in_use_cannot_be_used_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_input_waits_for_a_slow_call() {
+async fn end_of_input_waits_for_a_slow_call() {
     let mut client = Client::connect();
     client.call(1, "get_document").await;
     client.input.shutdown().await.unwrap();
@@ -296,7 +296,7 @@ async fn the_end_of_input_waits_for_a_slow_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_does_not_wait_for_a_call_that_never_ends() {
+async fn stop_does_not_wait_for_a_call_that_never_ends() {
     let mut client = Client::connect();
     client.call(1, "get_document").await;
     client.call(2, "nodes_exist").await;
@@ -307,7 +307,7 @@ async fn a_stop_does_not_wait_for_a_call_that_never_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_no_longer_listens_ends_the_conversation() {
+async fn closed_output_ends_the_connection() {
     let mut client = Client::connect();
     client.gate.open();
     client.call(1, "nodes_exist").await;
@@ -339,7 +339,7 @@ async fn unread() -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_is_made_that_there_is_no_room_for_and_none_is_lost() {
+async fn calls_wait_for_response_budget_and_no_response_is_lost() {
     let mut client = unread().await;
     let mut answered = Vec::new();
     for _ in 0..60 {
@@ -350,7 +350,7 @@ async fn no_answer_is_made_that_there_is_no_room_for_and_none_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_waiting_for_room_can_be_called_off_and_a_ping_gets_through() {
+async fn calls_waiting_for_response_budget_can_be_cancelled_and_ping_is_answered() {
     let mut client = unread().await;
     for id in 0..60 {
         let params = json!({ "requestId": id });
@@ -365,7 +365,7 @@ async fn calls_waiting_for_room_can_be_called_off_and_a_ping_gets_through() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_closes_its_side_and_reads_nothing_is_left() {
+async fn client_that_closes_its_input_and_reads_nothing_is_disconnected() {
     let mut client = unread().await;
     client.input.shutdown().await.unwrap();
     let start = Instant::now();
@@ -374,7 +374,7 @@ async fn a_client_that_closes_its_side_and_reads_nothing_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_waits_for_the_call_before_it_and_called_off_it_holds_up_nobody() {
+async fn write_waits_for_the_call_before_it_and_when_cancelled_delays_no_other() {
     let mut client = Client::connect();
     client.call(1, "get_document").await;
     let params = json!({ "name": "create_node", "arguments": { "id": "b.md", "content": "" } });

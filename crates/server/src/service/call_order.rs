@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_run_side_by_side() {
+    async fn reads_run_concurrently() {
         let order = CallOrder::default();
         let (one, other) = (order.queue(false), order.queue(false));
         let (_one, _other) = (comes(one).await, comes(other).await);
     }
 
     #[tokio::test]
-    async fn a_write_waits_for_all_before_it_and_all_behind_wait_for_it() {
+    async fn write_waits_for_earlier_calls_and_blocks_later_ones() {
         let order = CallOrder::default();
         let (before, write, behind) = (order.queue(false), order.queue(true), order.queue(false));
         let (behind, write) = (waits(behind).await, waits(write).await);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_leaves_the_queue_lets_the_others_move_up() {
+    async fn cancelled_call_frees_its_place_in_the_queue() {
         let order = CallOrder::default();
         let [first, second, third] = [(); 3].map(|()| order.queue(true));
         let third = waits(third).await;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_whose_work_panics_is_over() {
+    async fn panicking_call_frees_its_place_in_the_queue() {
         let order = CallOrder::default();
         let (first, second) = (order.queue(true), order.queue(true));
         let first = first.turn().await;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn places_are_given_in_order_even_by_a_task_that_has_used_up_its_time() {
+    async fn places_are_in_order_even_if_the_task_budget_is_exhausted() {
         let order = CallOrder::default();
         while has_budget_remaining() {
             let mut reading = Box::pin(order.0.read());

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_called_by_its_own_word_and_its_token() {
+    fn caller_name_has_client_name_and_token() {
         assert_eq!(caller(None).name("cursor"), "cursor");
         assert_eq!(caller(Some("laptop")).name("cursor"), "cursor (laptop)");
         assert_eq!(caller(Some("laptop")).name(""), "(laptop)");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn no_token_can_be_called_what_another_and_its_client_are() {
+    fn names_of_two_tokens_and_their_clients_never_collide() {
         let ours = caller(Some("ada")).name("x (eve)");
         assert_eq!(ours, "x (eve) (ada)");
         assert_ne!(caller(Some("eve) (ada")).name("x"), ours);

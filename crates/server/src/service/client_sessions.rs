@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_keeps_asking_is_remembered_and_a_silent_one_is_forgotten() {
+    fn active_session_is_kept_and_an_idle_one_evicted() {
         let (sessions, ada) = (ClientSessions::default(), Arc::from("ada"));
         let (busy, silent) = (sessions.of(&ada, "busy"), sessions.of(&ada, "silent"));
         for number in 0..MAX_CLIENTS {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_makes_up_names_has_nobody_elses_forgotten() {
+    fn invented_client_names_evict_only_sessions_of_the_same_token() {
         let (sessions, ada, eve) = (ClientSessions::default(), Arc::from("ada"), Arc::from("eve"));
         let hers = sessions.of(&ada, "cursor");
         for number in 0..MAX_CLIENTS * 4 {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_callers_than_there_is_room_for_the_silent_are_forgotten() {
+    fn longest_idle_callers_are_evicted_at_the_limit() {
         let (sessions, ada, bob) = (ClientSessions::default(), Arc::from("ada"), Arc::from("bob"));
         let (hers, his) = (sessions.of(&ada, "x"), sessions.of(&bob, "x"));
         for number in 0..MAX_CALLERS {

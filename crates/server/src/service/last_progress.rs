@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_waits_for_an_answer_that_does_not_come() {
+    async fn stuck_progress_is_answered_with_the_last_known() {
         let read = IndexProgress { files: 7, is_over: true };
         let last = LastProgress::default();
         assert_eq!(last.or(move || read).await, read);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_without_a_place_takes_the_last() {
+    async fn call_without_a_place_is_queued_last() {
         let order = CallOrder::default();
         let before = order.queue(false);
         let place = Lease::in_order(&order, None, None).place().expect("calls have an order");

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_cancelled_before_its_turn_does_not_begin() {
+    async fn call_cancelled_before_its_turn_does_not_run() {
         for _ in 0..50 {
             assert_eq!(unless_cancelled(ready(()), ready(())).await, Err(ServiceError::Cancelled));
         }

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn there_is_room_again_once_an_answer_has_left() {
+    async fn sent_response_frees_its_budget() {
         let budget = ResponseBudget::new(10);
         budget.room().await;
         let (first, second) = (budget.hold(9), budget.hold(20));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_cannot_take_all_the_room_and_two_cannot_take_more_than_there_is() {
+    fn one_client_cannot_use_the_whole_budget_nor_two_exceed_it() {
         let all = ResponseBudget::new(10);
         let (one, other) = (all.share(6), all.share(6));
         let held = one.hold(6);

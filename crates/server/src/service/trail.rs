@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn old_entries_go_and_numbers_stay() {
+    fn old_entries_are_dropped_and_numbers_stay() {
         let trail = Trail::default();
         for n in 0..KEPT + 5 {
             trail.changed([NoteId::new(&format!("{n}.md"))].iter(), 0);

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_enter_has_its_socket_elsewhere_and_is_left_as_it_is() {
+    fn share_folder_that_others_can_enter_gets_no_socket_and_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let share = folder.path().join(FOLDER);
         std::fs::create_dir(&share).unwrap();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_whose_files_were_removed_is_told_from_one_that_stands_firm() {
+    fn lock_with_removed_files_is_distinguished_from_an_intact_one() {
         let folder = tempfile::tempdir().unwrap();
         let mut lock = acquired(OwnerLock::acquire(folder.path(), OwnerMode::Shared, "serve"));
         let _listener = lock.listen(folder.path()).unwrap();
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_socket_is_removed() {
+    fn only_the_process_own_socket_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let mut first = acquired(OwnerLock::acquire(folder.path(), OwnerMode::Shared, "serve"));
         let _listener = first.listen(folder.path()).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_place_of_the_lock_is_not_waited_for() {
+    fn pipe_in_place_of_the_lock_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let made = std::process::Command::new("mkfifo").arg(folder.path().join(LOCK)).status().unwrap();
         assert!(made.success());
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_place_of_the_lock_is_not_followed() {
+    fn symlink_in_place_of_the_lock_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let victim = folder.path().join("victim");
         std::fs::write(&victim, "mine").unwrap();

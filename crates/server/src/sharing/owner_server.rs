@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_did_not_fit_into_the_queue_are_told_without_a_further_change() {
+    fn changes_beyond_the_queue_are_sent_without_a_further_change() {
         let (changes, told) = sync_channel(1);
         let missed = AtomicBool::new(false);
         changes.try_send(VaultChange::NONE).unwrap();

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error_and_takes_no_memory() {
+    fn invalid_message_is_an_error_and_allocates_nothing() {
         for bytes in [&b"GET / HTTP/1.1\r\n"[..], &[1, 0], &[9, 0, 0, 0, b'{'], &[2, 0, 0, 0, b'{', b'{']] {
             assert!(receive::<OwnerRequest>(&mut &bytes[..]).is_err(), "{bytes:?}");
         }
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_travels() {
+    fn session_survives_encoding() {
         let session = Session::named("ada");
         session.take_over(SessionChanges {
             edition: 0,

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_file_is_not_sent_again() {
+    fn known_etag_is_answered_with_not_modified() {
         let page = all().next().unwrap();
         let mut asked = HeaderMap::new();
         assert_eq!(serve(page, &asked).status(), StatusCode::OK);

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outlive_the_server_and_a_damaged_file_is_replaced() {
+    fn layout_survives_a_restart_and_a_damaged_file_is_replaced() {
         let vault = tempfile::tempdir().unwrap();
         let index = own_files::index_folder(vault.path());
         quipu_own_folder_made(&index);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_works_once_and_gives_its_scope() {
+    fn login_secret_works_once_and_grants_its_scope() {
         let sessions = ExplorerSessions::default();
         let secret = sessions.new_secret(TokenScope::Read).unwrap();
         assert_eq!(sessions.exchange("guess"), None);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_session_ends_and_use_keeps_it() {
+    fn idle_session_expires_and_a_used_one_does_not() {
         let sessions = ExplorerSessions::default();
         let (idle, used) = (open(&sessions, TokenScope::Read), open(&sessions, TokenScope::Read));
         let start = Instant::now();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_after_a_week_however_much_it_is_used() {
+    fn used_session_expires_after_a_week() {
         let sessions = ExplorerSessions::default();
         let token = open(&sessions, TokenScope::Read);
         let start = Instant::now();

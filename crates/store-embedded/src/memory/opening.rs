@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_locks_are_told_from_other_errors() {
+    fn missing_locks_are_distinguished_from_other_errors() {
         let told = |code| {
             failed(Path::new("memory.db"), rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).for_client()
         };

@@ -1,6 +1,6 @@
 //! Wakes the followers of change feeds as soon as another server has written.
 //!
-//! A wake-up carries no news: the positions of the feeds ([`PostgresVault::changes_since`](crate::PostgresVault::changes_since),
+//! A wake-up carries no news: the positions of the feeds ([`NoteFeed::changes_since`](quipu_core::ports::NoteFeed::changes_since),
 //! `MemoryStore::changed_since`) are the truth. It may come twice, and may not come at all: behind a proxy that shares connections
 //! between transactions, when a server dies right after its commit, or while the listening connection is reopened. So a follower
 //! waits with a timeout and looks at its position after every wait:

@@ -119,7 +119,7 @@ pub(super) async fn version(
 }
 
 /// The first path of a request that was applied, and when that was.
-pub(super) async fn carried_out(
+pub(super) async fn applied_request(
     db: &impl GenericClient,
     graph: i64,
     request: RequestKey,

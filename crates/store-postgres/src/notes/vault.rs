@@ -70,7 +70,7 @@ impl PostgresVault {
         request: RequestKey,
     ) -> Result<Result<Vec<Option<FileStat>>, WriteError>, DatabaseError> {
         let moment = save::lock(tx, self.graph).await?;
-        if let Some((_, at_ns)) = read::carried_out(tx, self.graph, request).await? {
+        if let Some((_, at_ns)) = read::applied_request(tx, self.graph, request).await? {
             return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
         }
         let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
@@ -105,7 +105,7 @@ impl PostgresVault {
         let Some((bytes, reason)) = read::version(tx, self.graph, trashed).await? else {
             return Ok(Err(WriteError::Missing { path }));
         };
-        if let Some((_, modified_ns)) = read::carried_out(tx, self.graph, request).await? {
+        if let Some((_, modified_ns)) = read::applied_request(tx, self.graph, request).await? {
             return Ok(Ok(FileStat { modified_ns, size: bytes.len() as u64 }));
         }
         let mut files = read::around(tx, self.graph, [&path].into_iter()).await?;
@@ -192,8 +192,8 @@ impl VaultFiles for PostgresVault {
         outcome.map_err(|error| write_failed(path, &error))?
     }
 
-    fn carried_out(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        let found = self.read(async |db| read::carried_out(db, self.graph, request).await)?;
+    fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        let found = self.read(async |db| read::applied_request(db, self.graph, request).await)?;
         Ok(found.map(|(path, _)| path))
     }
 

@@ -29,7 +29,7 @@ pub fn every_change_is_in_the_log<S: MemoryStorage>(storage: &S) {
 }
 
 /// A call that is made again, because its answer was lost, changes nothing and gives the same answer.
-pub fn request_is_carried_out_once<S: MemoryStorage>(storage: &S) {
+pub fn request_is_applied_once<S: MemoryStorage>(storage: &S) {
     let asked = |key, at_ns| Author { request: Some(RequestKey(key)), ..author(at_ns) };
     let store = storage.open();
     let changes = [create("Ada"), MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "sails".into() }];

@@ -18,8 +18,8 @@ use quipu_core::ports::{
 pub use history::{memory_with_a_past, random_memory_changes_match_the_model};
 pub use log::{
     change_is_undone, change_that_later_items_depend_on_is_not_undone, every_change_is_in_the_log,
-    redaction_leaves_no_text, redone_change_is_undone_again, request_is_carried_out_once,
-    undo_names_what_changed_later, undo_restores_contexts,
+    redaction_leaves_no_text, redone_change_is_undone_again, request_is_applied_once, undo_names_what_changed_later,
+    undo_restores_contexts,
 };
 
 /// Where memory is kept between runs.
@@ -51,7 +51,7 @@ macro_rules! memory_conformance {
             equal_relations_are_refused,
             merge_moves_everything_to_one_entity,
             every_change_is_in_the_log,
-            request_is_carried_out_once,
+            request_is_applied_once,
             change_is_undone,
             redone_change_is_undone_again,
             undo_restores_contexts,

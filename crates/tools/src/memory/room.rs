@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_taken_until_the_space_is_full() {
+    fn newest_items_fill_the_space() {
         assert_eq!(newest_that_fit(&[5, 5, 5], 15), 3);
         assert_eq!(newest_that_fit(&[5, 5, 5], 14), 2);
         assert_eq!(newest_that_fit(&[1, 9, 5], 10), 1, "no gaps");

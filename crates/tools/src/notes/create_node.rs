@@ -14,6 +14,7 @@ pub(crate) struct Params {
     /// Path from the vault root, ending in ".md"; the file name is lowercased.
     id: String,
     /// The text, in Markdown; [[Name]] links to a note.
+    #[allow(rustdoc::broken_intra_doc_links, reason = "the text of the schema, not of a page")]
     content: String,
     /// Display title, if not the file name.
     #[schemars(length(min = 1))]

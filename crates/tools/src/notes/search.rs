@@ -153,7 +153,7 @@ Water the seedlings each morning and keep snails away.
     }
 
     #[test]
-    fn a_provisional_order_is_told_once_in_a_session() {
+    fn provisional_order_has_one_warning_per_session() {
         let harness = Harness::before_embedding(KITCHEN);
         harness.knowledge.embed_coarse(&|_| true).unwrap();
         let told = "the order of results may still change: 0 of 3 passages have full vectors so far";

@@ -50,6 +50,7 @@ struct Found {
     title: String,
     section_heading: Option<String>,
     /// Up to 64 characters around the match, which is in <mark>.
+    #[allow(rustdoc::invalid_html_tags, reason = "the text of the schema, not of a page")]
     snippet: String,
     /// Higher is better; comparable within one answer.
     rank: f32,

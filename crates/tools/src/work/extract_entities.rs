@@ -179,7 +179,7 @@ type: Service
     }
 
     #[test]
-    fn the_result_is_taken_by_bulk_update_as_it_is() {
+    fn result_is_valid_input_of_bulk_update() {
         let harness = Harness::new(NOTES);
         let answer = harness.call("extract_entities", json!({"id": "alpha.md"}));
         let grace = json!({

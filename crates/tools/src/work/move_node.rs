@@ -259,7 +259,7 @@ Self [[Plan#Part]], near [near](near.md#x), up [[./near]], far [far](../Far.md),
     }
 
     #[test]
-    fn a_taken_file_refuses_a_whole_folder() {
+    fn existing_file_at_the_target_refuses_the_folder_move() {
         let harness = Harness::new("//- old/a.md\n[x](p.png)\n//- old/p.png\nP\n//- new/P.png\nother\n");
         let (code, message) = harness.fails("move_node", json!({"id": "old/", "to": "new/"}));
         assert_eq!(

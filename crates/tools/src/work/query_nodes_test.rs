@@ -236,7 +236,7 @@ fn names_that_nothing_has_are_pointed_out() {
 }
 
 #[test]
-fn a_long_answer_is_cut_and_says_how_to_go_on() {
+fn long_answer_is_cut_and_names_the_next_page() {
     let notes: String = (0..300).map(|n| format!("//- n{n:03}.md\n---\nabout: {}\n---\n", "x".repeat(400))).collect();
     let harness = Harness::new(&notes);
     let called = harness.called("query_nodes", json!({"fields": ["property.about"], "limit": 300}));

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_programs_did_is_listed_as_by_outside() {
+    fn changes_by_other_programs_are_listed_as_outside() {
         let harness = Harness::new("//- a.md\nx\n");
         harness.vault.put("a.md", "longer");
         harness.vault.put("b.md", "new");

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_agent_did_is_listed_compared_and_reverted() {
+    fn changes_by_another_agent_are_listed_compared_and_reverted() {
         let harness = Harness::new("//- Plan.md\none\n");
         let other = Session::named("other");
         append(&harness, &harness.session, "plan.md", "two");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_note_keeps_its_history_and_a_deleted_one_comes_back() {
+    fn moved_note_keeps_its_history_and_a_deleted_one_is_restored() {
         let harness = Harness::new("//- a.md\none\n//- b.md\n[[a]]\n");
         append(&harness, &harness.session, "a.md", "two");
         harness.call("move_node", json!({"id": "a.md", "to": "Deep/c.md"}));

@@ -83,7 +83,7 @@ The wind is measured by an anemometer that freezes in winter. Somebody ate an ap
 ";
 
     #[test]
-    fn sentences_are_taken_in_order_within_the_limit() {
+    fn sentences_are_chosen_in_order_within_the_limit() {
         for harness in [Harness::new(NOTE), Harness::before_embedding(NOTE)] {
             let answer = harness.call("summarize_node", json!({"id": "Station.md", "max_chars": 130}));
             let summary = answer["summary"].as_str().unwrap();

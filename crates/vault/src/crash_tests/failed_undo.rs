@@ -96,11 +96,11 @@ fn write_whose_undo_fails_too_is_undone_by_the_next_writer() {
                     assert!(error.contains("injected") && error.contains("undoing the write failed too"), "{error}");
                     assert!(error.contains("the next write undoes it first"), "{error}");
                     // The same process and one that opens the vault both undo it first.
-                    assert_eq!(vault.carried_out(REQUEST).unwrap(), None, "{failing}: {changes:?}");
+                    assert_eq!(vault.applied_request(REQUEST).unwrap(), None, "{failing}: {changes:?}");
                     drop(vault);
                     drop(open(home.path()));
                     check_all_or_nothing(home.path(), &changes, Some(false));
-                    assert_eq!(open(home.path()).carried_out(REQUEST).unwrap(), None, "{failing}: {changes:?}");
+                    assert_eq!(open(home.path()).applied_request(REQUEST).unwrap(), None, "{failing}: {changes:?}");
                     assert!(!home.path().join(".quipu/journal.json").exists(), "{failing}: {changes:?}");
                     open(home.path()).apply(&changes).unwrap();
                     check_all_or_nothing(home.path(), &changes, Some(true));

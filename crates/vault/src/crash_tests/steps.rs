@@ -117,7 +117,7 @@ fn for_every_step(changes: impl Fn() -> Vec<FileChange>, fault: Fault) {
             }
         }
         // A retry gets the right answer.
-        let known = open(home.path()).carried_out(REQUEST).unwrap();
+        let known = open(home.path()).applied_request(REQUEST).unwrap();
         assert_eq!(known.is_some(), tree(home.path()) != files(&BEFORE), "{:?}", changes());
         // The vault is usable: the same changes succeed now, unless they are applied already.
         let vault = open(home.path());

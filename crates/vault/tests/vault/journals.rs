@@ -182,5 +182,5 @@ fn journal_of_an_earlier_version_records_its_request() {
         format!("{}{asked}", journal.strip_suffix('}').unwrap())
     };
     let home = interrupted(journal, &[("a.md", "note")]);
-    assert_eq!(home.open().carried_out(key).unwrap(), Some(path("a.md")));
+    assert_eq!(home.open().applied_request(key).unwrap(), Some(path("a.md")));
 }

@@ -156,7 +156,7 @@ fn with_git_a_note_is_compared_with_the_commit_that_last_changed_it() {
 }
 
 #[test]
-fn a_note_that_is_not_committed_as_it_is_goes_by_memory() {
+fn note_with_uncommitted_edits_is_compared_with_the_index() {
     for (what, before, after, expected) in [
         ("a new note", "write a.rs 1\ncommit 1\nwrite doc.md d", "", "a.rs: same"),
         (
@@ -217,7 +217,7 @@ fn no_program_that_the_repository_names_is_run() {
 }
 
 #[test]
-fn without_git_the_index_remembers() {
+fn without_git_the_index_has_the_baseline() {
     for (what, after, expected) in [
         ("nothing happened", "", &["a.rs: same", "src/b.rs: same", "typo.rs: never seen"][..]),
         ("changed", "write a.rs 2", &["a.rs: changed just now", "src/b.rs: same", "typo.rs: never seen"]),
@@ -272,7 +272,7 @@ fn a_reference_is_looked_up_in_the_vault_and_then_in_the_repository() {
 }
 
 #[test]
-fn nothing_outside_is_ever_read() {
+fn files_outside_the_vault_and_repository_are_never_read() {
     let outside = TempDir::new().unwrap();
     std::fs::write(outside.path().join("secret"), "s").unwrap();
     let desk = Desk::without_git("");
@@ -288,7 +288,7 @@ fn nothing_outside_is_ever_read() {
 }
 
 #[test]
-fn history_of_every_shape() {
+fn baselines_are_right_for_every_shape_of_history() {
     // A change that came over a side branch, older than the note's and merged later.
     let desk = Desk::new();
     desk.steps(
@@ -317,7 +317,7 @@ fn history_of_every_shape() {
 }
 
 #[test]
-fn a_clone_a_worktree_and_a_submodule_know_the_same() {
+fn clone_worktree_and_submodule_give_the_same_baselines() {
     let origin = Desk::new();
     origin.steps("write doc.md d\nwrite a.rs 1\ncommit 1\nwrite a.rs 2\ncommit 5\nwrite b 1\ncommit 6");
     let place = TempDir::new().unwrap();
@@ -348,7 +348,7 @@ fn hanging_git(desk: &Desk, command: &str) -> GitOptions {
 }
 
 #[test]
-fn where_git_is_too_slow_nothing_is_called_the_same_and_nothing_is_left_running() {
+fn slow_git_yields_no_baseline_and_leaves_no_process() {
     for command in ["rev-parse", "log", "hash-object", "cat-file"] {
         let mut desk = Desk::new();
         desk.steps("write doc.md d\nwrite a.rs 1\nwrite b.rs 1\ncommit 1\nwrite a.rs 2\ncommit 2");
@@ -376,7 +376,7 @@ fn where_git_is_too_slow_nothing_is_called_the_same_and_nothing_is_left_running(
     }
 }
 
-/// Whether a process has ended. Somebody else's to bury, so it may lie dead for a moment.
+/// Whether a process has ended. Its parent collects its status, so it may be a zombie for a moment.
 fn is_gone(id: &str) -> bool {
     let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).ok();
     state().is_none_or(|state| state.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])))
@@ -400,7 +400,7 @@ fn dead_children() -> Vec<String> {
 }
 
 #[test]
-fn a_history_that_was_read_whole_leaves_no_dead_process() {
+fn completely_read_history_leaves_no_zombie() {
     let desk = Desk::new();
     desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1");
     assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: same"]);
@@ -417,7 +417,7 @@ fn trace_in(vault: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_only_looks_like_a_repository_is_none() {
+fn invalid_repositories_are_ignored() {
     let desk = Desk::without_git("");
     desk.steps("write doc.md d\nwrite a.rs 1\nwrite .git/HEAD nonsense");
     let remembered = desk.remember(&["a.rs"]);
@@ -426,7 +426,7 @@ fn what_only_looks_like_a_repository_is_none() {
 }
 
 #[test]
-fn nothing_is_written_and_a_second_look_sees_each_change() {
+fn comparison_writes_nothing_and_sees_each_later_change() {
     let desk = Desk::new();
     desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1");
     let index = || std::fs::metadata(desk.root().join(".git/index")).unwrap().modified().unwrap();

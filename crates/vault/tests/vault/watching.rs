@@ -78,7 +78,7 @@ impl Watched {
 }
 
 #[test]
-fn a_note_that_is_made_changed_renamed_and_deleted_is_told() {
+fn created_changed_renamed_and_deleted_notes_are_reported() {
     both(&[("sub/a.md", "1")], |watched| {
         watched.home.save("sub/b.md", "new");
         watched.expect(&["sub/b.md"]);
@@ -92,7 +92,7 @@ fn a_note_that_is_made_changed_renamed_and_deleted_is_told() {
 }
 
 #[test]
-fn a_save_by_way_of_a_temporary_file_is_told_as_the_note() {
+fn save_through_a_temporary_file_is_reported_as_the_note() {
     both(&[("a.md", "1")], |watched| {
         watched.home.save("a.md~", "two");
         watched.home.save(".a.md.swp", "x");
@@ -102,7 +102,7 @@ fn a_save_by_way_of_a_temporary_file_is_told_as_the_note() {
 }
 
 #[test]
-fn our_own_writes_are_told_once_with_no_temporary_name() {
+fn own_writes_are_reported_once_without_temporary_names() {
     both(&[("a.md", "1")], |watched| {
         watched.vault.apply(&[replace("a.md", "1", "2"), create("new/n.md", "n")]).unwrap();
         let mut told = BTreeSet::new();
@@ -119,7 +119,7 @@ fn our_own_writes_are_told_once_with_no_temporary_name() {
 }
 
 #[test]
-fn a_folder_filled_at_once_is_told_and_watched_from_then_on() {
+fn new_folder_is_reported_and_watched() {
     both(&[("a.md", "")], |watched| {
         watched.home.save("new/deep/er/x.md", "1");
         watched.expect(&["new/deep/er/x.md"]);
@@ -129,7 +129,7 @@ fn a_folder_filled_at_once_is_told_and_watched_from_then_on() {
 }
 
 #[test]
-fn folders_that_are_moved_in_out_and_about_are_told_and_stay_watched() {
+fn moved_folders_are_reported_and_stay_watched() {
     both(&[("f/g/a.md", "1"), ("z.md", "")], |watched| {
         let elsewhere = tempfile::tempdir_in(std::env::temp_dir()).unwrap();
         std::fs::rename(watched.home.at("f"), watched.home.at("moved")).unwrap();
@@ -153,7 +153,7 @@ fn folders_that_are_moved_in_out_and_about_are_told_and_stay_watched() {
 }
 
 #[test]
-fn a_thousand_files_at_once_are_all_told() {
+fn thousand_concurrent_files_are_all_reported() {
     both(&[], |watched| {
         let names: Vec<String> = (0..1000).map(|n| format!("f{}/n{n}.md", n % 10)).collect();
         for name in &names {
@@ -164,7 +164,7 @@ fn a_thousand_files_at_once_are_all_told() {
 }
 
 #[test]
-fn what_is_no_note_is_not_told() {
+fn other_files_are_not_reported() {
     both(
         &[(".gitignore", "ignored/\n"), (".git/HEAD", ""), ("ignored/i.md", ""), ("node_modules/n.md", "")],
         |watched| {
@@ -186,7 +186,7 @@ fn what_is_no_note_is_not_told() {
 }
 
 #[test]
-fn a_changed_gitignore_is_a_rescan_and_changes_what_is_watched() {
+fn changed_gitignore_causes_a_rescan_and_changes_what_is_watched() {
     let watched = watched(Home::new(&[(".gitignore", "drafts/\n"), ("drafts/d.md", "1")]), "", false);
     watched.home.save(".gitignore", "\n");
     watched.expect_rescan();
@@ -195,7 +195,7 @@ fn a_changed_gitignore_is_a_rescan_and_changes_what_is_watched() {
 }
 
 #[test]
-fn a_note_behind_links_is_told_under_each_of_its_paths() {
+fn note_behind_symlinks_is_reported_under_each_path() {
     let home = Home::new(&[("real/a.md", "1")]);
     symlink("real", home.at("folder")).unwrap();
     symlink("real/a.md", home.at("link.md")).unwrap();
@@ -209,7 +209,7 @@ fn a_note_behind_links_is_told_under_each_of_its_paths() {
 }
 
 #[test]
-fn links_whose_target_comes_goes_and_comes_again_are_told() {
+fn symlinks_whose_target_appears_or_disappears_are_reported() {
     let home = Home::new(&[("z.md", ""), ("rdir/a.md", "1")]);
     symlink("later/on/target.md", home.at("link.md")).unwrap();
     symlink("rdir", home.at("ldir")).unwrap();
@@ -238,7 +238,7 @@ fn links_whose_target_comes_goes_and_comes_again_are_told() {
 }
 
 #[test]
-fn links_into_folders_that_are_left_out_are_told() {
+fn symlinks_into_excluded_folders_are_reported() {
     for folder in ["ignored", ".hidden", "node_modules"] {
         let below = |path: &str| format!("{folder}/{path}");
         let home =
@@ -266,7 +266,7 @@ fn links_into_folders_that_are_left_out_are_told() {
 }
 
 #[test]
-fn a_vault_that_goes_away_and_comes_back_is_warned_of_then_listed_again() {
+fn removed_vault_is_a_warning_and_is_listed_again_when_restored() {
     for force_poll in [false, true] {
         let watched = watched(Home::new(&[("vault/a.md", "1")]), "vault", force_poll);
         std::fs::rename(watched.home.at("vault"), watched.home.at("away")).unwrap();
@@ -280,7 +280,7 @@ fn a_vault_that_goes_away_and_comes_back_is_warned_of_then_listed_again() {
 }
 
 #[test]
-fn more_than_can_be_told_is_a_rescan() {
+fn overflow_of_events_causes_a_rescan() {
     let home = Home::new(&[]);
     let vault = Arc::new(home.open());
     let (sender, events) = mpsc::channel();
@@ -293,7 +293,7 @@ fn more_than_can_be_told_is_a_rescan() {
 }
 
 #[test]
-fn a_saved_file_is_told_well_within_the_budget() {
+fn saved_file_is_reported_within_the_budget() {
     let watched = watched(Home::new(&[("a.md", "1")]), "", false);
     let mut times: Vec<Duration> = (0..9)
         .map(|n| {

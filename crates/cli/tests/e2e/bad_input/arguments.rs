@@ -1,4 +1,4 @@
-//! Arguments nobody should send: null bytes, ten megabytes, JSON without end, bytes that are no text.
+//! Hostile arguments: null bytes, ten megabytes, deeply nested JSON, invalid UTF-8.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn said(client: &mut Client, tool: &str, arguments: Value) -> String {
 }
 
 #[test]
-fn a_null_byte_in_any_string_harms_nothing() {
+fn null_byte_in_any_string_does_no_harm() {
     let mut client = Client::open(VAULT);
     let root = client.root().to_owned();
     unharmed(&mut client, &root, |client| {
@@ -103,7 +103,7 @@ fn ten_megabytes_in_any_string_are_answered() {
 }
 
 #[test]
-fn a_note_of_ten_megabytes_is_a_note() {
+fn note_of_ten_megabytes_is_accepted() {
     let mut client = Client::open(VAULT);
     let big = "word ".repeat(2_000_000);
     let created = client.answer("create_node", json!({ "id": "big.md", "content": big }));
@@ -149,7 +149,7 @@ fn json_that_is_deep_but_readable_is_a_wrong_argument() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_a_parse_error_wherever_they_are() {
+fn invalid_utf8_anywhere_is_a_parse_error() {
     let mut client = Client::open(VAULT);
     let root = client.root().to_owned();
     let around = |bytes: &[u8]| {

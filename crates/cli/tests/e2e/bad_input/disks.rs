@@ -1,4 +1,4 @@
-//! Disks that are full, read-only or closed to us. Where a test may not mount a disk or become somebody else, it says so.
+//! Disks that are full, read-only or closed to us. A test that may not mount a disk or change its account is skipped with a message.
 
 #![expect(clippy::disallowed_methods, reason = "files are put in the server's way")]
 
@@ -70,7 +70,7 @@ fn every_write_fails(client: &mut Client, reason: &str) {
 }
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
+fn full_disk_is_reported_and_loses_nothing() {
     let Some(disk) = Disk::mount() else { return };
     std::fs::write(disk.root.join("a.md"), "old a [[b]]\n").unwrap();
     std::fs::write(disk.root.join("b.md"), "old b [[a]]\n").unwrap();
@@ -92,7 +92,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
         assert!(!disk.root.join("new").exists(), "a folder made for nothing is gone again");
     });
 
-    // Full to the last byte, by somebody else.
+    // Filled to the last byte by another program.
     disk.fill();
     unharmed(&mut client, &disk.root, |client| {
         let (code, message) = client.error("update_node", json!({ "id": "b.md", "content": "new b\n" }));
@@ -115,7 +115,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
 }
 
 #[test]
-fn a_disk_too_full_for_an_index_is_served_all_the_same() {
+fn vault_on_a_full_disk_is_served_without_a_stored_index() {
     let Some(disk) = Disk::mount() else { return };
     std::fs::write(disk.root.join("a.md"), "a\n").unwrap();
     disk.fill();
@@ -128,7 +128,7 @@ fn a_disk_too_full_for_an_index_is_served_all_the_same() {
 }
 
 #[test]
-fn commands_on_a_full_disk_say_what_to_do() {
+fn commands_on_a_full_disk_name_the_fix() {
     let Some(disk) = Disk::mount() else { return };
     for note in 0..50 {
         std::fs::write(disk.root.join(format!("{note}.md")), format!("words {note}\n").repeat(50)).unwrap();
@@ -163,7 +163,7 @@ fn commands_on_a_full_disk_say_what_to_do() {
 }
 
 #[test]
-fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
+fn read_only_disk_is_read_and_writes_name_the_cause() {
     let Some(disk) = Disk::mount() else { return };
     std::fs::write(disk.root.join("a.md"), "a [[b]]\n").unwrap();
     std::fs::write(disk.root.join("b.md"), "b\n").unwrap();
@@ -176,9 +176,9 @@ fn a_read_only_disk_is_read_and_says_why_it_is_not_written() {
     });
 }
 
-/// A client that runs as nobody, who owns nothing. A test's own user may read everything, so the server must not be it.
-fn open_as_nobody(folder: TempDir) -> Option<Client> {
-    // The program may lie where nobody cannot reach it.
+/// A client whose server runs as an account that owns nothing: the account of the tests may be root, which can read everything.
+fn open_unprivileged(folder: TempDir) -> Option<Client> {
+    // That account may not be able to reach the program where it was built.
     let program = folder.path().join("quipu");
     std::fs::copy(QUIPU, &program).unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -203,9 +203,9 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_vault_we_may_not_write_is_read_and_says_so() {
+fn vault_without_write_permission_is_read_and_writes_name_the_cause() {
     let folder = vault("//- vault/a.md\na [[b]]\n//- vault/b.md\nb\n");
-    let Some(mut client) = open_as_nobody(folder) else { return };
+    let Some(mut client) = open_unprivileged(folder) else { return };
     let root = client.root().join("vault");
     unharmed(&mut client, &root, |client| {
         assert_eq!(ids(&client.answer("get_neighbors", json!({ "id": "a.md" }))), ["b.md"]);
@@ -231,17 +231,17 @@ fn a_vault_we_may_not_write_is_read_and_says_so() {
 }
 
 #[test]
-fn what_we_may_not_read_is_told_and_the_rest_is_served() {
+fn unreadable_files_are_reported_and_the_rest_served() {
     let folder = vault(
         "//- vault/a.md\na\n//- vault/closed.md\nclosed\n//- vault/shut/inside.md\ninside\n//- vault/fixed/f.md\nf\n",
     );
     let root = folder.path().join("vault");
-    // The vault is nobody's, but not what is closed in it. Where this fails, nobody cannot be called for either.
+    // The vault belongs to that account, but not the unreadable files in it. If this fails, starting as that account fails too.
     let _ = chown(&root, Some(65534), Some(65534));
     set_mode(&root.join("closed.md"), 0o600);
     set_mode(&root.join("shut"), 0o700);
     let before = files_below(&root);
-    let Some(mut client) = open_as_nobody(folder) else { return };
+    let Some(mut client) = open_unprivileged(folder) else { return };
     let listed = client.call("list_nodes", json!({}));
     let told = crate::client::warnings(&listed);
     for path in ["closed.md", "shut"] {

@@ -44,7 +44,7 @@ fn a_file_that_is_not_utf8_is_read_and_kept_as_it_is() {
 }
 
 #[test]
-fn a_file_name_that_is_not_utf8_is_told_and_left_alone() {
+fn non_utf8_file_name_is_reported_and_skipped() {
     use std::os::unix::ffi::OsStrExt;
     let folder = vault("//- a.md\na\n");
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.md");
@@ -62,7 +62,7 @@ fn a_file_name_that_is_not_utf8_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_file_that_vanishes_between_listing_and_reading_is_not_there() {
+fn file_deleted_between_listing_and_reading_is_missing() {
     let folder = vault("//- gone.md\n#t [[here]]\n//- here.md\n#t [[gone]]\n");
     let mut client = Client::open_in(folder, &["--no-watch"]);
     assert_eq!(client.answer("list_nodes", json!({}))["total"], 2);
@@ -86,7 +86,7 @@ fn a_file_that_vanishes_between_listing_and_reading_is_not_there() {
 }
 
 #[test]
-fn a_pipe_and_a_socket_with_a_notes_name_do_not_hold_the_server_up() {
+fn pipe_and_socket_named_like_notes_do_not_block_the_server() {
     let folder = vault("//- a.md\na\n");
     let pipe = folder.path().join("pipe.md");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -111,7 +111,7 @@ fn a_pipe_and_a_socket_with_a_notes_name_do_not_hold_the_server_up() {
 }
 
 #[test]
-fn a_pipe_among_the_files_of_the_index_does_not_hold_the_server_up() {
+fn pipe_in_the_index_does_not_block_the_server() {
     for name in ["index.lock", "catalog.db", "vectors.db", "text/meta.json", "text/.managed.json"] {
         let folder = vault("//- a.md\na\n");
         let place = folder.path().join(".quipu/index").join(name);
@@ -125,7 +125,7 @@ fn a_pipe_among_the_files_of_the_index_does_not_hold_the_server_up() {
 }
 
 #[test]
-fn odd_notes_are_notes() {
+fn unusual_notes_are_read() {
     let deep_quote = "> ".repeat(5_000);
     let deep_list: String = (0..500).map(|depth| format!("{}- x\n", " ".repeat(2 * depth))).collect();
     let brackets = "[".repeat(50_000);
@@ -147,7 +147,7 @@ fn odd_notes_are_notes() {
 }
 
 #[test]
-fn a_file_larger_than_any_note_is_told_and_left_alone() {
+fn too_large_file_is_reported_and_skipped() {
     let folder = vault("//- a.md\na\n");
     let huge = std::fs::File::create(folder.path().join("huge.md")).unwrap();
     huge.set_len(200 << 20).unwrap();

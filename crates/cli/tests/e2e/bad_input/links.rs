@@ -69,7 +69,7 @@ fn a_link_out_of_the_vault_is_not_followed_to_write() {
 }
 
 #[test]
-fn a_folder_that_becomes_a_link_is_not_followed_from_then_on() {
+fn folder_replaced_by_a_symlink_is_not_followed() {
     let folder = vault("//- vault/sub/a.md\ninside\n//- outside/a.md\noutside secret\n");
     let command = serve_command(&folder.path().join("vault"), &["--no-watch"]);
     let mut client = Client::start_with(folder, command).shake_hands(LEGACY);

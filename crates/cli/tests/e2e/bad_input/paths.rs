@@ -66,7 +66,7 @@ const OUTSIDE: &[&str] = &[
     "a\u{85}.md",
 ];
 
-/// Names inside the vault that are nobody's to see or write.
+/// Names inside the vault that no client may read or write.
 const RESERVED: &[&str] = &[
     ".hidden.md",
     ".new.md",
@@ -90,7 +90,7 @@ fn spelled(pattern: &str, client: &Client) -> String {
 }
 
 #[test]
-fn no_spelling_reads_what_is_outside_or_reserved() {
+fn no_path_reads_outside_or_reserved_files() {
     let mut client = open();
     let root = client.root().to_owned();
     unharmed(&mut client, &root, |client| {
@@ -112,7 +112,7 @@ fn no_spelling_reads_what_is_outside_or_reserved() {
 }
 
 #[test]
-fn no_spelling_writes_what_is_outside_or_reserved() {
+fn no_path_writes_outside_or_reserved_files() {
     let mut client = open();
     let root = client.root().to_owned();
     unharmed(&mut client, &root, |client| {
@@ -146,7 +146,7 @@ fn a_new_title_stays_in_its_folder() {
 }
 
 #[test]
-fn an_encoded_path_is_a_name_like_any_other() {
+fn percent_encoded_path_is_a_plain_name() {
     let mut client = open();
     let created = client.answer("create_node", json!({ "id": "%2e%2e%2fsecret.md", "content": "x" }));
     assert_eq!(created["id"], "%2e%2e%2fsecret.md");
@@ -155,7 +155,7 @@ fn an_encoded_path_is_a_name_like_any_other() {
 }
 
 #[test]
-fn a_path_that_no_disk_could_hold_is_refused() {
+fn path_too_long_for_a_disk_is_refused() {
     let mut client = open();
     let root = client.root().to_owned();
     unharmed(&mut client, &root, |client| {
@@ -175,7 +175,7 @@ fn a_path_that_no_disk_could_hold_is_refused() {
 }
 
 #[test]
-fn a_file_is_no_folder() {
+fn file_used_as_a_folder_is_refused() {
     let mut client = Client::open("//- a.md\na\n//- plain\n");
     let root = client.root().to_owned();
     unharmed(&mut client, &root, |client| {
@@ -192,7 +192,7 @@ fn a_file_is_no_folder() {
 }
 
 #[test]
-fn a_link_in_a_note_leads_nowhere_outside() {
+fn link_in_a_note_never_resolves_outside_the_vault() {
     let mut client = open();
     client.answer(
         "create_node",

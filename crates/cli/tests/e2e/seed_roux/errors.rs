@@ -6,7 +6,7 @@ use super::ROUX;
 use crate::client::{Client, first_block, warnings};
 
 #[test]
-fn every_error_code_has_its_case() {
+fn every_error_code_is_returned() {
     let mut client = Client::open(ROUX);
     // An edit made elsewhere after this client read the note stands for whatever a write may meet.
     client.answer("get_node", json!({ "id": "notes/architecture.md" }));
@@ -31,7 +31,7 @@ fn every_error_code_has_its_case() {
 }
 
 #[test]
-fn what_is_not_there_is_no_error() {
+fn missing_notes_are_no_error() {
     let mut client = Client::open(ROUX);
     for (tool, arguments, answer) in [
         ("get_node", json!({ "id": "none.md" }), Value::Null),
@@ -49,7 +49,7 @@ fn what_is_not_there_is_no_error() {
 }
 
 #[test]
-fn a_warning_comes_with_the_next_answer_and_only_once() {
+fn warning_is_sent_once_with_the_next_answer() {
     let mut client = Client::open("//- a.md\n[[missing]]\n//- b.md\n---\nx: [\n---\n");
     let first = client.call("nodes_exist", json!({ "ids": ["a.md"] }));
     assert_eq!(first_block(&first), json!({ "a.md": true }), "the answer keeps its shape");

@@ -6,7 +6,7 @@ use super::ROUX;
 use crate::client::{Client, ids};
 
 #[test]
-fn neighbours_by_direction() {
+fn get_neighbors_filters_by_direction() {
     let mut client = Client::open(ROUX);
     // Those that link here first, by id; then those linked to, as the text names them.
     let both = ["notes/architecture.md", "notes/storeprovider.md", "notes/embeddingprovider.md", "notes/node.md"];
@@ -60,7 +60,7 @@ const PATHS: &str = "\
 ";
 
 #[test]
-fn the_shortest_path_along_the_links() {
+fn find_path_returns_the_shortest_path() {
     let mut client = Client::open(PATHS);
     let mut path =
         |source: &str, target: &str| client.answer("find_path", json!({ "source": source, "target": target }));
@@ -79,7 +79,7 @@ fn the_shortest_path_along_the_links() {
 }
 
 #[test]
-fn hubs_by_what_links_to_them_and_what_they_link_to() {
+fn get_hubs_orders_by_in_and_out_degree() {
     let mut client = Client::open(
         "\
 //- notes/index.md

@@ -23,7 +23,7 @@ type: tutorial
 ";
 
 #[test]
-fn notes_by_any_or_all_of_some_tags() {
+fn search_by_tags_matches_any_or_all_tags() {
     let mut client = Client::open(TAGGED);
     for (arguments, expected) in [
         (json!({ "tags": ["tutorial", "ml"], "mode": "all" }), &["a.md"][..]),
@@ -52,7 +52,7 @@ fn recipes() -> String {
 }
 
 #[test]
-fn a_page_of_nodes_and_the_total() {
+fn list_nodes_has_a_page_and_the_total() {
     let mut client = Client::open(&recipes());
     let page = client.answer("list_nodes", json!({ "tag": "recipe", "limit": 2 }));
     let named = json!([

@@ -28,7 +28,7 @@ fn resolved(client: &mut Client, name: &str, mut arguments: Value) -> (Value, Va
 }
 
 #[test]
-fn a_name_and_a_typo() {
+fn resolve_nodes_matches_names_and_typos() {
     let mut client = Client::open(RECIPES);
     let arguments = json!({ "names": ["bulgogi", "chikken"], "strategy": "fuzzy", "threshold": 0.5 });
     assert_eq!(
@@ -42,7 +42,7 @@ fn a_name_and_a_typo() {
 }
 
 #[test]
-fn the_threshold_is_0_7_unless_said_and_means_the_score_shown() {
+fn default_threshold_is_0_7_of_the_returned_score() {
     let mut client = Client::open(RECIPES);
     let none = (Value::Null, json!(0.0));
     let chicken = (json!("recipes/chicken.md"), json!(0.67));
@@ -53,7 +53,7 @@ fn the_threshold_is_0_7_unless_said_and_means_the_score_shown() {
 }
 
 #[test]
-fn exact_is_the_same_name_but_for_case() {
+fn exact_strategy_matches_names_ignoring_case() {
     let mut client = Client::open(RECIPES);
     for (name, expected) in [
         ("BULGOGI", "recipes/bulgogi.md"),
@@ -90,7 +90,7 @@ fn meaning_needs_an_embedder() {
 }
 
 #[test]
-fn which_ids_there_are_under_their_normal_form() {
+fn nodes_exist_returns_normalized_ids() {
     let mut client = Client::open(RECIPES);
     let asked = json!({ "ids": ["recipes/bulgogi.md", "recipes/nonexistent.md"] });
     let answer = json!({ "recipes/bulgogi.md": true, "recipes/nonexistent.md": false });

@@ -8,7 +8,7 @@ use super::ROUX;
 use crate::client::{Client, ids};
 
 #[test]
-fn a_node_alone() {
+fn get_node_returns_the_documented_fields() {
     let mut client = Client::open(ROUX);
     let node = json!({
         "id": "notes/graphcore.md",
@@ -29,7 +29,7 @@ fn a_node_alone() {
 }
 
 #[test]
-fn a_node_with_its_neighbours() {
+fn get_node_with_depth_has_neighbours() {
     let mut client = Client::open(ROUX);
     let alone = client.answer("get_node", json!({ "id": "notes/graphcore.md" }));
     let mut around = client.answer("get_node", json!({ "id": "notes/graphcore.md", "depth": 1 }));
@@ -60,7 +60,7 @@ fn a_node_with_its_neighbours() {
 }
 
 #[test]
-fn twenty_neighbours_each_way_and_the_count_of_all() {
+fn at_most_twenty_neighbours_each_way_and_the_total_counted() {
     let mut fixture = String::from("//- hub.md\n");
     (0..25).for_each(|n| fixture.push_str(&format!("[[out{n:02}]] ")));
     (0..25).for_each(|n| fixture.push_str(&format!("\n//- out{n:02}.md\n\n//- in{n:02}.md\n[[hub]]")));
@@ -72,7 +72,7 @@ fn twenty_neighbours_each_way_and_the_count_of_all() {
 }
 
 #[test]
-fn text_is_cut_at_the_length_of_its_place() {
+fn content_is_cut_at_the_limit_of_its_field() {
     let whole = |chars: usize| format!("[[other]] {}\n", "é".repeat(chars));
     let fixture = |chars: usize| format!("//- long.md\n---\ntags: [t]\n---\n{}//- other.md\n[[long]]\n", whole(chars));
     let places: [(&str, Value, &str, usize); 6] = [
@@ -100,7 +100,7 @@ fn text_is_cut_at_the_length_of_its_place() {
 }
 
 #[test]
-fn links_carry_titles_and_a_broken_one_its_own_words() {
+fn links_have_titles_and_broken_links_the_written_target() {
     let mut client = Client::open(
         "\
 //- notes/ml-basics.md
@@ -130,7 +130,7 @@ fn properties_are_the_frontmatter_that_has_no_field_of_its_own() {
 }
 
 #[test]
-fn a_random_node_is_any_that_matches() {
+fn random_node_matches_the_tags() {
     let mut client = Client::open("//- a.md\n#idea\n//- b.md\n#idea/small\n//- c.md\n#other\n//- d.md\nplain\n");
     let mut seen = |arguments: Value| -> BTreeSet<String> {
         let picks = (0..60).map(|_| client.answer("random_node", arguments.clone()));

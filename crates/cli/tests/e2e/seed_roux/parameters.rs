@@ -66,7 +66,7 @@ fn is_said_by(seed: &Value, ours: &Value) -> bool {
 }
 
 #[test]
-fn every_tool_takes_what_the_documents_say() {
+fn tools_have_the_documented_parameters() {
     let mut client = Client::open(ROUX);
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
     for (name, properties, required) in seed_schemas() {
@@ -92,7 +92,7 @@ fn search_does_not_exist_without_an_embedder() {
 }
 
 #[test]
-fn a_default_is_what_is_done_when_nothing_is_said() {
+fn documented_defaults_apply() {
     // 120 notes that link to the hub, carry a tag, and are linked by the hub.
     let mut fixture = String::from("//- hub.md\n");
     (0..120).for_each(|n| fixture.push_str(&format!("[[n{n:03}]] ")));
@@ -113,7 +113,7 @@ fn a_default_is_what_is_done_when_nothing_is_said() {
 }
 
 #[test]
-fn what_is_outside_a_limit_is_refused_and_never_clamped() {
+fn values_outside_limits_are_refused_and_not_clamped() {
     let mut client = Client::open(ROUX);
     for (tool, arguments, argument) in [
         ("get_node", json!({ "id": "a.md", "depth": 2 }), "depth"),
@@ -145,7 +145,7 @@ fn what_is_outside_a_limit_is_refused_and_never_clamped() {
 }
 
 #[test]
-fn a_number_may_come_as_a_string() {
+fn numeric_strings_are_accepted() {
     let mut client = Client::open(ROUX);
     assert_eq!(
         client.answer("list_nodes", json!({ "limit": "1", "offset": "1" }))["nodes"].as_array().unwrap().len(),

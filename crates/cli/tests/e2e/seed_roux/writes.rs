@@ -6,7 +6,7 @@ use super::ROUX;
 use crate::client::Client;
 
 #[test]
-fn a_new_node_and_its_file() {
+fn create_node_writes_the_file() {
     let mut client = Client::open("");
     let created = client.answer(
         "create_node",
@@ -42,7 +42,7 @@ fn a_new_id_is_lowercased_and_otherwise_as_given() {
 }
 
 #[test]
-fn a_title_is_the_one_given_or_the_file_name() {
+fn title_is_the_argument_or_the_file_name() {
     let mut client = Client::open("");
     let mut title = |arguments: Value| client.answer("create_node", arguments)["title"].clone();
     assert_eq!(title(json!({ "id": "a-b.md", "content": "" })), "A B");
@@ -51,7 +51,7 @@ fn a_title_is_the_one_given_or_the_file_name() {
 }
 
 #[test]
-fn folders_are_made_and_an_existing_node_in_any_case_is_not_written_over() {
+fn create_node_creates_folders_and_overwrites_no_note_in_any_case() {
     let mut client = Client::open("//- Old/Note.md\nold\n");
     client.answer("create_node", json!({ "id": "very/deep/down/a.md", "content": "new" }));
     assert_eq!(client.read("very/deep/down/a.md"), "new");
@@ -64,7 +64,7 @@ fn folders_are_made_and_an_existing_node_in_any_case_is_not_written_over() {
 }
 
 #[test]
-fn an_update_replaces_what_it_names_and_nothing_else() {
+fn update_changes_only_the_named_fields() {
     let mut client =
         Client::open("//- notes/a.md\n---\ntags: [x]\nstatus: draft\n---\nold text [[b]]\n//- notes/b.md\n[[a]]\n");
     let updated = client.answer("update_node", json!({ "id": "Notes/A.md", "content": "new text\n" }));
@@ -93,7 +93,7 @@ fn a_new_title_renames_the_file() {
 }
 
 #[test]
-fn a_node_that_others_link_to_keeps_its_name_unless_their_links_may_follow() {
+fn linked_node_is_renamed_only_with_update_links() {
     let mut client = Client::open(ROUX);
     let before = client.read("notes/GraphCore.md");
     let (code, message) =
@@ -114,7 +114,7 @@ fn a_node_that_others_link_to_keeps_its_name_unless_their_links_may_follow() {
 }
 
 #[test]
-fn a_new_title_is_no_way_to_write_over_another_note() {
+fn rename_does_not_overwrite_another_note() {
     let mut client = Client::open("//- a.md\na\n//- B.md\nb\n");
     let (code, _) = client.error("update_node", json!({ "id": "a.md", "title": "b" }));
     assert_eq!(code, "NODE_EXISTS");

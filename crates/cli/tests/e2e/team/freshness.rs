@@ -106,7 +106,7 @@ fn ids(server: &TeamServer) -> Vec<String> {
 
 /// Without a call that would have it read the feed, and sooner than it would by itself.
 #[test]
-fn notification_has_other_servers_read_a_change_at_once() {
+fn notification_makes_other_servers_read_a_change_at_once() {
     let Some(url) = postgres::database() else { return };
     create_graph(&url);
     let [one, two] = [TeamServer::start(&url), TeamServer::start(&url)];

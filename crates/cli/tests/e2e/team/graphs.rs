@@ -108,7 +108,7 @@ fn token_of_one_graph_reaches_no_other() {
 
 /// A name that passes to another graph takes no client along, and leaves none behind.
 #[test]
-fn name_given_to_another_graph_leads_to_that_graph() {
+fn reused_graph_name_reaches_the_new_graph() {
     let Some(url) = postgres::database() else { return };
     let database = PostgresDatabase::connect(&url).unwrap();
     database.migrate().unwrap();

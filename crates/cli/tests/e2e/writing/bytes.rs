@@ -48,12 +48,12 @@ fn new_text_leaves_the_frontmatter_alone() {
 }
 
 #[test]
-fn what_is_already_so_is_left_alone() {
+fn update_without_a_difference_writes_nothing() {
     assert_eq!(updated(COMMENTED, json!({ "tags": ["one", "two"] })), COMMENTED);
 }
 
 #[test]
-fn line_ends_marks_and_styles_stay() {
+fn line_ends_byte_order_marks_and_yaml_styles_stay() {
     for (before, arguments, after) in [
         // Windows line ends.
         (
@@ -86,7 +86,7 @@ fn line_ends_marks_and_styles_stay() {
 }
 
 #[test]
-fn words_that_yaml_would_read_otherwise_come_back_as_given() {
+fn ambiguous_yaml_values_are_quoted() {
     let mut client = Client::open("");
     let tricky =
         ["yes", "null", "1.0", "#hash", "a: b", "- x", "'quote'", "\"double\"", "[x]", "2024-01-05", "@at", "ünï"];

@@ -55,7 +55,7 @@ fn a_client_that_was_shown_another_version_is_refused_until_it_reads_again() {
 }
 
 #[test]
-fn a_new_note_that_was_edited_since_is_not_written_over() {
+fn own_new_note_edited_elsewhere_is_not_overwritten() {
     let mut client = Client::open("");
     client.answer("create_node", json!({ "id": "new.md", "content": "mine" }));
     client.write("new.md", "somebody's\n");
@@ -63,7 +63,7 @@ fn a_new_note_that_was_edited_since_is_not_written_over() {
 }
 
 #[test]
-fn a_client_that_was_shown_nothing_is_held_to_what_the_server_knows() {
+fn client_that_read_nothing_may_not_overwrite_unindexed_changes() {
     let mut client = Client::open_in(vault(VAULT), &["--no-watch"]);
     client.answer("list_nodes", json!({}));
     client.write("a.md", "#t made in an editor\n");
@@ -77,7 +77,7 @@ fn a_client_that_was_shown_nothing_is_held_to_what_the_server_knows() {
 }
 
 #[test]
-fn a_client_that_was_shown_nothing_may_write_what_the_server_has_seen() {
+fn client_that_read_nothing_may_write_indexed_versions() {
     let mut client = Client::open(VAULT);
     client.write("a.md", "---\ntitle: Edited\n---\n");
     let found = json!([{ "query": "Edited", "match": "a.md", "score": 1.0 }]);
@@ -87,7 +87,7 @@ fn a_client_that_was_shown_nothing_may_write_what_the_server_has_seen() {
 }
 
 #[test]
-fn a_rename_waits_for_every_note_whose_links_it_would_rewrite() {
+fn rename_is_refused_if_a_linking_note_was_edited_elsewhere() {
     let mut client = Client::open_in(vault(VAULT), &["--no-watch"]);
     client.answer("get_node", json!({ "id": "a.md" }));
     client.write("b.md", "[[a]] and more\n");
@@ -103,7 +103,7 @@ fn a_rename_waits_for_every_note_whose_links_it_would_rewrite() {
 }
 
 #[test]
-fn what_was_deleted_elsewhere_is_not_brought_back_by_an_update() {
+fn update_does_not_recreate_a_note_deleted_elsewhere() {
     let mut client = Client::open(VAULT);
     client.answer("get_node", json!({ "id": "a.md" }));
     std::fs::remove_file(client.root().join("a.md")).unwrap();
@@ -115,7 +115,7 @@ fn what_was_deleted_elsewhere_is_not_brought_back_by_an_update() {
 }
 
 #[test]
-fn a_file_made_elsewhere_a_moment_ago_is_not_created_over() {
+fn create_does_not_overwrite_a_file_created_elsewhere() {
     let mut client = Client::open_in(vault(VAULT), &["--no-watch"]);
     client.answer("list_nodes", json!({}));
     client.write("New.md", "somebody's\n");
@@ -125,7 +125,7 @@ fn a_file_made_elsewhere_a_moment_ago_is_not_created_over() {
 }
 
 #[test]
-fn two_servers_on_one_vault_do_not_write_over_each_other() {
+fn two_servers_on_one_vault_do_not_overwrite_each_other() {
     let mut one = Client::open(VAULT);
     let command = serve_command(one.root(), &[]);
     let mut other = Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY);
@@ -142,7 +142,7 @@ fn two_servers_on_one_vault_do_not_write_over_each_other() {
 
 /// The client read the notes that its rename rewrites, and goes on with them.
 #[test]
-fn what_a_clients_own_write_produced_counts_as_read_by_it_and_by_no_other() {
+fn own_write_counts_as_read_by_its_client_only() {
     let vault = vault("//- old.md\ntext\n//- linking.md\n[[old]]\n//- real/also.md\n[[old]]\n//- edited.md\n[[old]]\n");
     std::os::unix::fs::symlink("real", vault.path().join("linked")).unwrap();
     let mut client = Client::open_in(vault, &[]);

@@ -1,4 +1,4 @@
-//! Writes beside other writers: nobody's edit is lost, nothing changes that was not asked to, and all of it is seen at once.
+//! Writes beside other writers: no edit is lost, only what was requested changes, and the next call sees it.
 
 mod bytes;
 mod editing;

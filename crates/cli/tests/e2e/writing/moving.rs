@@ -112,7 +112,7 @@ fn symbolic_link_to_a_moved_note_is_reported() {
 }
 
 #[test]
-fn a_folder_moves_with_its_other_files_and_leaves_what_the_rules_exclude() {
+fn folder_moves_with_its_other_files_except_excluded_ones() {
     let vault = vault(
         "//- old/a.md\n![p](img/p.png) [files](img/) [here](./)\n//- x.md\n![p](old/img/p.png) [s](old/secret/key.txt)\n//- .gitignore\nsecret/\n*.log\n",
     );

@@ -27,7 +27,7 @@ fn a_name_in_another_normal_form_is_the_same_name() {
 }
 
 #[test]
-fn a_letter_whose_small_form_is_longer_is_found_again() {
+fn letters_with_a_longer_lowercase_form_are_found() {
     let mut client = Client::open("//- \u{130}stanbul.md\ntext\n");
     let id = "\u{130}stanbul.md".to_lowercase();
     assert_eq!(client.answer("nodes_exist", json!({ "ids": ["\u{130}stanbul.md"] })), json!({ &id: true }));
@@ -39,7 +39,7 @@ fn a_letter_whose_small_form_is_longer_is_found_again() {
 }
 
 #[test]
-fn what_would_not_be_seen_is_not_made() {
+fn note_that_would_be_excluded_is_not_created() {
     let mut client = Client::open("//- .gitignore\ndrafts/\n*.tmp.md\n//- a.md\na\n");
     for id in ["drafts/new.md", "x.tmp.md"] {
         let (code, message) = client.error("create_node", json!({ "id": id, "content": "x" }));

@@ -18,7 +18,7 @@ fn followed(source: &str, line: &str) -> String {
 }
 
 #[test]
-fn every_kind_of_link_follows() {
+fn rename_updates_every_kind_of_link() {
     for (line, expected) in [
         // Wikilinks.
         ("[[old]]", "[[New Name]]"),
@@ -56,7 +56,7 @@ fn every_kind_of_link_follows() {
 }
 
 #[test]
-fn a_link_is_written_from_where_it_stands() {
+fn rewritten_link_is_relative_to_its_note() {
     for (source, line, expected) in [
         ("notes/b.md", "[x](old.md)", "[x](New%20Name.md)"),
         ("deep/down/c.md", "[x](../../notes/old.md#p)", "[x](../../notes/New%20Name.md#p)"),
@@ -68,14 +68,14 @@ fn a_link_is_written_from_where_it_stands() {
 }
 
 #[test]
-fn a_name_with_spaces_is_found_encoded_and_left_without() {
+fn rename_updates_percent_encoded_links() {
     let mut client = Client::open("//- old name.md\n//- a.md\n[x](old%20name.md#p) [[old name]] [y](<old name.md>)\n");
     client.answer("update_node", json!({ "id": "old name.md", "title": "short", "update_links": true }));
     assert_eq!(client.read("a.md"), "[x](short.md#p) [[short]] [y](<short.md>)\n");
 }
 
 #[test]
-fn a_note_that_links_to_itself_is_renamed_without_asking() {
+fn note_that_links_to_itself_is_renamed_without_update_links() {
     let mut client = Client::open("//- notes/old.md\n[[old#top]] [x](old.md) [[notes/old|me]]\n");
     let renamed = client.answer("update_node", json!({ "id": "notes/old.md", "title": "New" }));
     assert_eq!(renamed["content"], "[[New#top]] [x](New.md) [[notes/New|me]]\n");
@@ -84,7 +84,7 @@ fn a_note_that_links_to_itself_is_renamed_without_asking() {
 }
 
 #[test]
-fn a_name_that_another_note_has_elsewhere_is_told_apart_by_its_folder() {
+fn ambiguous_new_name_is_linked_with_its_folder() {
     let mut client = Client::open("//- notes/old.md\n//- new.md\n//- z/a.md\n[[old]] and [[new]]\n");
     client.answer("update_node", json!({ "id": "notes/old.md", "title": "New", "update_links": true }));
     assert_eq!(client.read("z/a.md"), "[[notes/New]] and [[new]]\n");
@@ -104,7 +104,7 @@ fn text_and_tags_change_in_the_same_step() {
 }
 
 #[test]
-fn a_change_of_capitals_alone_needs_no_leave() {
+fn case_only_rename_needs_no_update_links() {
     let mut client = Client::open("//- old.md\n//- a.md\n[[old]]\n");
     let renamed = client.answer("update_node", json!({ "id": "old.md", "title": "OLD" }));
     assert_eq!((&renamed["id"], &renamed["title"]), (&json!("old.md"), &json!("OLD")));
@@ -113,7 +113,7 @@ fn a_change_of_capitals_alone_needs_no_leave() {
 }
 
 #[test]
-fn a_title_that_a_link_cannot_hold_is_refused_whole() {
+fn title_that_cannot_be_linked_is_refused() {
     let mut client = Client::open("//- old.md\ntext\n//- a.md\n[[old]]\n//- b.md\n[x](old.md)\n");
     let before = files_below(client.root());
     for title in ["C# [draft]", "see ]] there"] {
@@ -131,7 +131,7 @@ fn a_title_that_a_link_cannot_hold_is_refused_whole() {
 }
 
 #[test]
-fn the_renamed_notes_own_links_keep_their_meaning() {
+fn own_links_of_a_renamed_note_keep_their_targets() {
     let mut client = Client::open("//- two.md\n//- sub/one.md\nsee [[two]], [x](../two.md), [[one]]\n");
     client.answer("update_node", json!({ "id": "sub/one.md", "title": "two", "update_links": true }));
     assert!(
@@ -144,7 +144,7 @@ fn the_renamed_notes_own_links_keep_their_meaning() {
 }
 
 #[test]
-fn both_of_two_linking_files_that_differ_only_in_case_follow() {
+fn linking_files_that_differ_only_in_case_are_both_updated() {
     let mut client = Client::open("//- old.md\n//- Index.md\nA [[old]]\n//- index.md\nB [[old]]\n");
     if files_below(client.root()).len() == 2 {
         return skip("this disk does not tell case apart");
@@ -155,7 +155,7 @@ fn both_of_two_linking_files_that_differ_only_in_case_follow() {
 
 #[cfg(unix)]
 #[test]
-fn a_linking_file_that_two_paths_lead_to_is_written_once() {
+fn linking_file_with_two_paths_is_written_once() {
     use std::os::unix::fs::symlink;
     let files = "//- old.md\n//- real/a.md\n[[old]]\n//- b.md\n[[old]]\n//- caf\u{e9}.md\n[[old]]\n//- cafe\u{301}.md\n[[old]]\n";
     let vault = vault(files);

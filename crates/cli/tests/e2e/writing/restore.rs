@@ -17,7 +17,7 @@ fn restore(client: &Client, arguments: &[&str]) -> Value {
 const ODD: &[u8] = b"\xef\xbb\xbf---\r\ntags: [x]   # c\r\n---\r\ncaf\xe9 \0 end";
 
 #[test]
-fn a_replaced_a_renamed_and_a_deleted_note_come_back() {
+fn replaced_renamed_and_deleted_notes_are_restored() {
     for (name, tool, arguments) in [
         ("replaced", "update_node", json!({ "id": "sub/odd.md", "content": "new" })),
         ("replaced", "update_node", json!({ "id": "sub/odd.md", "tags": ["new"] })),
@@ -56,7 +56,7 @@ fn every_version_is_kept() {
 }
 
 #[test]
-fn a_rename_can_be_taken_back_with_every_link() {
+fn rename_is_undone_with_every_link() {
     let mut client = Client::open("//- old.md\nme: [[old]]\n//- a.md\n[[old|x]]\n//- sub/b.md\n[b](../old.md)\n");
     let before = files_below(client.root());
     client.answer("update_node", json!({ "id": "old.md", "title": "New", "update_links": true }));
@@ -71,7 +71,7 @@ fn a_rename_can_be_taken_back_with_every_link() {
 }
 
 #[test]
-fn a_refused_write_keeps_nothing() {
+fn refused_write_leaves_nothing_in_the_trash() {
     let mut client = Client::open("//- a.md\na\n//- b.md\n[[a]]\n");
     client.error("update_node", json!({ "id": "a.md", "title": "x" }));
     client.error("create_node", json!({ "id": "a.md", "content": "x" }));
@@ -82,7 +82,7 @@ fn a_refused_write_keeps_nothing() {
 }
 
 #[test]
-fn the_server_removes_what_is_older_than_the_setting_says() {
+fn versions_older_than_the_setting_are_deleted() {
     const OLD: &str = ".quipu/trash/20200131T093000.123456789Z-000-deleted/old.md";
     for (setting, is_kept) in [("", false), ("trash_days = 0\n", true), ("trash_days = 36500\n", true)] {
         let folder = vault("//- a.md\nA\n");

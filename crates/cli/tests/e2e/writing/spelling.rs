@@ -97,7 +97,7 @@ fn an_ambiguous_read_names_the_others_and_an_ambiguous_write_is_refused() {
 }
 
 #[test]
-fn a_file_made_a_moment_ago_is_meant_by_its_exact_spelling() {
+fn new_file_is_found_by_its_exact_spelling() {
     let mut client = Client::open("//- Moloch.md\nupper\n//- a.md\n");
     if !tells_case_apart(&client) {
         return skip("this disk does not tell case apart");
@@ -132,7 +132,7 @@ fn replacing_unread_text_warns() {
 }
 
 #[test]
-fn a_new_note_goes_into_the_folder_that_is_there() {
+fn new_note_uses_the_existing_folder_in_any_case() {
     let mut client = Client::open("//- en/Obsidian Sync/a.md\n");
     let id = |answer: Value| answer["id"].as_str().unwrap().to_owned();
     let created = client.answer("create_node", json!({ "id": "en/obsidian sync/Sync checklist.md", "content": "x" }));
@@ -144,7 +144,7 @@ fn a_new_note_goes_into_the_folder_that_is_there() {
 }
 
 #[test]
-fn a_name_that_other_systems_cannot_hold_is_refused() {
+fn names_invalid_on_other_systems_are_refused() {
     let mut client = Client::open("//- a.md\n");
     for id in ["what?.md", "ab: c.md", "x|y.md", "con.md", "dots./a.md", "space /a.md", "a<b>.md", "\"q\".md", "s*.md"]
     {

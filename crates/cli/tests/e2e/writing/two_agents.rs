@@ -81,7 +81,7 @@ fn took_effect(reply: &Value) -> bool {
 }
 
 #[test]
-fn edits_of_different_sections_at_once_both_take_effect_or_one_is_told_why() {
+fn concurrent_edits_of_different_sections_take_effect_or_fail_with_a_reason() {
     let mut random = Random(0x5ec7);
     let mut model = Model((0..SECTIONS).map(|number| vec![format!("first {number}")]).collect());
     let mut one = Client::open(&format!("//- shared.md\n{}", model.text()));

@@ -57,7 +57,7 @@ fn every_tool_sees_a_write_at_once() {
 }
 
 #[test]
-fn a_new_note_mends_the_links_that_waited_for_it_and_a_deleted_one_breaks_them() {
+fn new_note_resolves_broken_links_and_a_deleted_one_breaks_them() {
     let mut client = Client::open("//- a.md\n[[later]]\n");
     let links = |client: &mut Client| client.answer("get_node", json!({ "id": "a.md", "depth": 1 }));
     let broken = json!([{ "id": "later", "title": "later" }]);
@@ -71,7 +71,7 @@ fn a_new_note_mends_the_links_that_waited_for_it_and_a_deleted_one_breaks_them()
 }
 
 #[test]
-fn a_hundred_writes_in_a_row_are_each_seen_by_the_call_behind_them() {
+fn each_of_a_hundred_writes_is_visible_to_the_next_call() {
     let mut client = Client::open("");
     for n in 0..100 {
         let create = json!({ "name": "create_node", "arguments": { "id": format!("n{n:03}.md"), "content": "x" } });

@@ -377,14 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn every_two_of_one_direction_are_a_pair() {
+    fn vectors_with_the_same_direction_are_paired() {
         let pairs = near_pairs(&index((0..2000).chain(0..2000).map(direction)), 0.98);
         let is_expected = |(place, (a, b, _)): (i64, &(EntityId, EntityId, f32))| (a.0, b.0) == (place, place + 2000);
         assert!((1..).zip(&pairs).all(is_expected) && pairs.len() == 2000, "{}", pairs.len());
     }
 
     #[test]
-    fn nearly_all_that_are_near_are_found_among_what_has_much_in_common() {
+    fn most_near_pairs_are_found_among_similar_vectors() {
         let common = direction(77_777);
         let mixed = |own: u64, slip: u64, share: f32| {
             let slip: Vec<f32> = direction(slip).into_iter().map(|number| number * share).collect();
@@ -401,19 +401,19 @@ mod tests {
     }
 
     #[test]
-    fn thousands_that_are_all_alike_bring_a_bounded_number() {
+    fn pairs_among_thousands_of_equal_vectors_are_bounded() {
         let pairs = near_pairs(&index(std::iter::repeat_n(direction(7), 2000)), 0.9);
         assert!(pairs.len() > 2000 && pairs.len() <= 2000 * BESIDE * PAIRS_OF_ONE, "{}", pairs.len());
     }
 
     #[test]
-    fn none_have_no_pairs() {
+    fn no_vectors_give_no_pairs() {
         assert_eq!(near_pairs(&VectorIndex::default(), 0.0), []);
     }
 
     /// A thousand invoices and aliases of some, each with a hundred invoices nearer to it than its own.
     #[test]
-    fn one_thing_is_found_among_thousands_that_look_like_it() {
+    fn duplicate_is_found_among_thousands_of_similar_vectors() {
         const INVOICES: u64 = 5000;
         let common = direction(77_777);
         // They differ in few ways, so each has many close by.

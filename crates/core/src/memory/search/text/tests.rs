@@ -84,7 +84,7 @@ fn scores_do_not_depend_on_what_was_changed_before() {
 }
 
 #[test]
-fn a_type_is_found_by_the_word_that_was_given_for_it() {
+fn type_is_found_by_its_original_word() {
     let mut index = TextIndex::default();
     let ada = Entity { entity_type: "User".into(), ..entity(1, "Ada") };
     index.put_entities(&[ada, entity(2, "Grace")], &EntityTypes::default());
@@ -116,7 +116,7 @@ fn other_forms_beginnings_parts_and_characters_are_found() {
 }
 
 #[test]
-fn what_goes_is_not_found_and_its_place_is_used_again() {
+fn removed_entity_is_not_found_and_its_slot_is_reused() {
     let of_round = |round: i64| format!("{}o", "x".repeat(usize::try_from(round).unwrap() + 3));
     let mut index = TextIndex::default();
     for round in 0..40 {
