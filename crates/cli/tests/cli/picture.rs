@@ -3,7 +3,7 @@
 use crate::sandbox::Sandbox;
 
 const VAULT: &str = "//- start.md\n[[middle]]\n//- middle.md\n[[end]]\n//- end.md\n[[far]]\n//- far.md\n\
-    //- notes/callouts.md\n# Callouts\n[[start]]\n//- a/index.md\n# Twice\n//- b/index.md\n# Twice\n";
+    //- notes/callouts.md\n# Callouts\n[[start]]\n//- a/index.md\n---\ntitle: Twice\n---\n//- b/index.md\n---\ntitle: Twice\n---\n";
 
 /// The ids in a picture that was written as JSON to `out.json`.
 fn ids(vault: &Sandbox) -> Vec<String> {

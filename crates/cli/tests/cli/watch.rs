@@ -67,12 +67,12 @@ fn only_writes_as_json() {
     let vault = Sandbox::of("//- a.md\nOne.\n");
     let watching = Watching::start(&vault, &["--writes", "--json"]);
     vault.run(&["call", "get_node", r#"{"id": "a.md"}"#]).expect(0);
-    vault.run(&["call", "create_entity", r#"{"name": "Ada", "entity_type": "Person"}"#]).expect(0);
+    vault.run(&["call", "create_entity", r#"{"name": "Ada", "entity_type": "User"}"#]).expect(0);
     vault.run(&["call", "create_entity", r#"{"name": "Boat", "entity_type": "Thing"}"#]).expect(0);
     let related = r#"{"from_entity_id": 1, "to_entity_id": 2, "relation_type": "owns"}"#;
     vault.run(&["call", "create_relation", related]).expect(0);
     let line = watching.line_with("\"memory\"");
     let trace: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&trace["text"], &trace["writes"]), (&"+ Ada (Person)".into(), &true.into()), "reads are left out");
+    assert_eq!((&trace["text"], &trace["writes"]), (&"+ Ada (User)".into(), &true.into()), "reads are left out");
     assert!(watching.line_with("owns").contains("Ada owns Boat"), "relations are told by name");
 }
