@@ -1,12 +1,16 @@
 // The explorer in headless Chromium: browser.mjs BINARY MODULES EXAMPLE_VAULT [REAL_VAULT...]
 //
 // Every view in both themes and on a phone, by keyboard alone, live while an agent writes, with the server away and back, and against
-// notes that try to run script or to freeze the page. The first real vault is shown, the picture of each is compared with the tools. Prints the totals alone on the last line.
+// notes that try to run script or to freeze the page. The first real vault is shown in the same ways; the picture of each is compared
+// with the tools. Prints the totals alone on the last line.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { chat } from "./chat.mjs";
+import { graphView, overlapping } from "./graph.mjs";
 import { hostile } from "./hostile.mjs";
-import { agent, axeSource, check, connectedAgent, copied, example, finish, launch, open, page, quipu, real, reals, started, stop, until } from "./session.mjs";
+import { noteView, states } from "./notes.mjs";
+import { agent, check, connectedAgent, copied, everyView, example, explorer, finish, launch, open, page, quipu, real, reals, serious, started, stop, until, visit } from "./session.mjs";
+import { isTrue, seedMemory } from "./truth.mjs";
 import { entityHistory, versions } from "./versions.mjs";
 
 const browser = await launch();
@@ -119,25 +123,6 @@ const api = async (path, body) => {
   return response.json();
 };
 
-/** Every node and edge of the picture is one that the tools answer, and the other way round. */
-async function isTrue(name, ask) {
-  const graph = await ask("/api/graph");
-  const { answer } = await ask("/api/call/ubp_get_graph", { max_nodes: 100_000 });
-  const paths = new Map(answer.nodes.map((node) => [node.id, node.filepath]));
-  const told = new Set(answer.edges.map((edge) => `${paths.get(edge.source)}\n${paths.get(edge.target)}\n${edge.type}`));
-  const drawn = new Set();
-  const notes = graph.notes.id.length;
-  for (let at = 0; at < graph.edges.length; at += 3) {
-    const [source, target, type] = graph.edges.slice(at, at + 3);
-    if (source < notes && target < notes) drawn.add(`${graph.notes.id[source]}\n${graph.notes.id[target]}\n${graph.link_types[type]}`);
-  }
-  const same = (a, b) => a.size === b.size && [...a].every((item) => b.has(item));
-  check(`${name}: the notes are those of the tools`, same(new Set(graph.notes.id), new Set(paths.values())), notes);
-  check(`${name}: the links are those of the tools`, same(drawn, told), [drawn.size, told.size]);
-  const { answer: entities } = await ask("/api/call/list_entities", { per_page: 100 });
-  check(`${name}: the entities are those of the tools`, entities.pagination.total_entities === graph.entities.id.length, entities.pagination);
-  check(`${name}: every node has a position`, graph.x.length === notes + graph.entities.id.length && graph.x.concat(graph.y).every(Number.isFinite));
-}
 await isTrue("example vault", api);
 {
   const sent = await fetch(`${base}/api/graph`, { headers: { authorization: `Bearer ${token}`, "accept-encoding": "gzip" } });
@@ -160,30 +145,8 @@ const VIEWS = {
   changes: "#/changes",
   health: "#/health",
 };
-const axe = readFileSync(axeSource, "utf8");
-for (const [theme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
-  await tab.emulateMedia({ colorScheme: theme });
-  await tab.setViewportSize({ width, height: 800 });
-  for (const [view, address] of Object.entries(VIEWS)) {
-    // Text that attacks looks the same in every theme and width.
-    if (/attack/.test(view) && (theme === "dark" || width === 390)) continue;
-    await tab.evaluate((to) => (location.hash = to), address);
-    if (view === "graph") await tab.waitForSelector("[data-drawn]");
-    const isLoaded = await until(() => tab.evaluate(() => !document.querySelector("main .skeleton, main [aria-busy=true]")));
-    check(`${view}, ${theme}, ${width}: it is loaded`, isLoaded);
-    const heading = await until(() => tab.evaluate(() => document.querySelector("main h1, main h2")?.textContent));
-    check(`${view}, ${theme}, ${width}: it is there`, heading !== false, heading);
-    const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    check(`${view}, ${theme}, ${width}: nothing is cut at the right`, wide <= 0, wide);
-    // Evaluated by the debugger, which the page's policy does not bind.
-    await tab.evaluate(axe);
-    const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-    const serious = violations.filter((found) => ["serious", "critical"].includes(found.impact));
-    check(`${view}, ${theme}, ${width}: axe finds nothing serious`, !serious.length, serious.map((found) => [found.id, found.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3)]));
-  }
-}
-await tab.emulateMedia({ colorScheme: "light" });
-await tab.setViewportSize({ width: 1280, height: 800 });
+const LOOKS = [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]];
+await everyView(tab, "example vault", VIEWS, LOOKS);
 for (const summary of await tab.$$("details summary")) await summary.click();
 check("nothing ran", !(await tab.evaluate(() => window.pwned)));
 check("nothing was even tried: no violation of the policy", !(await tab.evaluate(() => window.violations)).length, await tab.evaluate(() => window.violations));
@@ -271,7 +234,8 @@ check("two queries are compared", await until(() => tab.$$eval(".compare .move",
 await tab.evaluate(() => (location.hash = "#/graph"));
 await tab.waitForSelector("[data-drawn]");
 await tab.click('.segments button:has-text("Tag")');
-await tab.click('.legend li button >> nth=0');
+await tab.hover(".legend li >> nth=0");
+await tab.click(".legend li .only >> nth=0");
 const left = await tab.$eval(".legend-head", (head) => head.textContent);
 await tab.click('.segments button:has-text("Folder")');
 check("a filter by tag stays with other colours", left === (await tab.$eval(".legend-head", (head) => head.textContent)) && !/^(\d+) of \1 /.test(left), left);
@@ -354,9 +318,8 @@ check("an edit is on disk", await until(async () => readFileSync(join(place.vaul
   check("a conflict shows both texts", await until(() => tab.$eval(".conflict", (view) => /One, by another\..*Two, by me\./s.test(view.textContent))));
   check("and keeps what was typed", (await tab.inputValue(".editor textarea")) === "One.\nTwo, by me.\n");
   check("nothing is written meanwhile", readFileSync(file, "utf8") === "One, by another.\r\nTwo.\r\n");
-  await tab.evaluate(axe);
-  const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  check("conflict: axe finds nothing serious", !violations.some((found) => ["serious", "critical"].includes(found.impact)), violations.map((found) => found.id));
+  const found = await serious(tab);
+  check("conflict: axe finds nothing serious", !found.length, found);
   await tab.reload();
   check("a reload keeps the text and the conflict", await until(async () => (await tab.$(".conflict")) && (await tab.inputValue(".editor textarea")) === "One.\nTwo, by me.\n"));
   await tab.fill(".editor textarea", "One, by another.\nTwo, by me.\n");
@@ -368,7 +331,7 @@ check("an edit is on disk", await until(async () => readFileSync(join(place.vaul
   check("a discarded text is gone", await until(async () => !(await tab.$(".editor")) && readFileSync(file, "utf8").includes("by me")));
 }
 
-await versions(tab, { place, axe });
+await versions(tab, { place });
 await entityHistory(tab, { place });
 
 check("the console is empty", !faults.length, faults);
@@ -419,43 +382,78 @@ await stop(child);
   await stop(second);
 }
 
-/* A real vault */
+/* A real vault, with a memory of its own: every view, by keyboard, live */
 if (real) {
-  const garden = copied(real);
-  const { base, secret, child } = await open(garden);
-  const { page: tab, context, faults } = await page(browser);
-  await tab.goto(`${base}/#k=${secret}`);
-  await tab.waitForSelector(".view.home .rows a", { timeout: 120_000 });
-  const token = await tab.evaluate(() => sessionStorage.getItem("quipu.session"));
-  const headers = { authorization: `Bearer ${token}` };
-  const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
-  await until(async () => (await ask("/api/status")).indexed, 120_000);
+  const place = copied(real);
+  const { tab, ask, faults, close } = await explorer(browser, place, "--write");
+  await seedMemory(ask);
   const { notes } = await ask("/api/status");
   const counted = () => tab.evaluate((number) => document.querySelector("footer.status").textContent.startsWith(`${number} notes`), notes.toLocaleString("en"));
   check("real vault: the counts follow while it is read", await until(counted), notes);
-  await isTrue("real vault", ask);
-  for (const address of ["#/graph", "#/search/note", "#/changes", "#/health", "#/memory"]) {
-    await tab.evaluate((to) => (location.hash = to), address);
-    if (address === "#/graph") await tab.waitForSelector("[data-drawn]", { timeout: 60_000 });
-    check(`real vault, ${address}: it is there`, await until(() => tab.evaluate(() => !!document.querySelector("main h1, main h2"))));
+  const seen = await isTrue("real vault", ask);
+  check("real vault: its memory is in the picture", seen.entities === 6 && seen.relations === 6 && seen.mentions === 12, seen);
+  const { notes: columns, entities } = await ask("/api/graph");
+  const central = columns.id[columns.rank.indexOf(Math.max(...columns.rank))];
+  const views = {
+    home: "#/",
+    graph: "#/graph",
+    "graph around a note": `#/graph/note/${central}`,
+    search: "#/search/how do I link notes",
+    note: `#/note/${central}`,
+    memory: "#/memory",
+    entity: `#/memory/${entities.id[0]}`,
+    changes: "#/changes",
+    health: "#/health",
+  };
+  await everyView(tab, "real vault", views, LOOKS);
+  await visit(tab, "#/graph");
+  for (const ratio of [1, 0.4, 0.15, 0.05]) {
+    await tab.evaluate(async (ratio) => {
+      const scene = window.quipuScene;
+      const { x, y } = scene.sigma.getNodeDisplayData(scene.model.order[0]);
+      scene.setCamera({ x, y, angle: 0, ratio });
+      for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+    }, ratio);
+    const labels = await tab.evaluate(() => window.quipuScene.written.length);
+    const pairs = await overlapping(tab);
+    check(`real vault: labels do not overlap at a zoom of ${ratio}`, labels > 0 && !pairs.length, [labels, pairs]);
   }
+  const groups = await tab.evaluate(() => window.quipuScene.model.communities.map(({ label }) => label));
+  check("real vault: no two groups have one name", new Set(groups).size === groups.length, groups);
+  await tab.click('.segments button:has-text("Folder")');
+  if (await tab.$('.legend button:has-text("Show all")')) {
+    await tab.click('.legend button:has-text("Show all") >> nth=0');
+    const all = await tab.$$eval(".legend ul.all li", (rows) => rows.length);
+    check("real vault: the legend shows all of its rows", all > 9, all);
+  }
+  await tab.keyboard.press("Control+k");
+  await tab.waitForSelector("dialog.menu[open] input:focus");
+  await tab.keyboard.type(columns.title[columns.id.indexOf(central)]);
+  await until(() => tab.$("[role=option][aria-selected=true]"));
+  await tab.keyboard.press("Enter");
+  check("real vault: the command menu jumps to a note", await until(() => tab.evaluate(() => location.hash.startsWith("#/note/"))), tab.url());
+  writeFileSync(join(place.vault, "written while you watch.md"), "# Written while you watch\n");
+  check("real vault: a new note is in the graph", await until(async () => (await ask("/api/graph")).notes.id.includes("written while you watch.md")));
+  check("real vault: and in the count", await until(() => tab.evaluate((number) => document.querySelector("footer.status").textContent.startsWith(`${number} notes`), (notes + 1).toLocaleString("en"))));
   check("real vault: the console is empty", !faults.length, faults);
-  await context.close();
-  await stop(child);
+  await close();
 }
 
-/* The picture of every real vault */
+/* The picture of every other real vault */
 for (const vault of reals) {
-  const garden = copied(vault);
-  const { base, secret, child } = await open(garden);
+  const { base, secret, child } = await open(copied(vault), "--write");
   const { token } = await (await fetch(`${base}/api/session`, { method: "POST", body: JSON.stringify({ secret }) })).json();
   const headers = { authorization: `Bearer ${token}` };
   const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
   await until(async () => (await ask("/api/status")).indexed, 300_000);
+  await seedMemory(ask);
   await isTrue(basename(vault), ask);
   await stop(child);
 }
 
+await graphView(browser);
+await noteView(browser);
+await states(browser);
 await hostile(browser);
 await chat(browser, place);
 

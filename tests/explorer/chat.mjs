@@ -1,21 +1,40 @@
 // The view inside a chat, shown by the reference host of the official package (`AppBridge`).
+import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { check, modules, page, talk, until } from "./session.mjs";
 
 const require = createRequire(`${modules}/`);
 const HOST = `import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge"; window.host = { AppBridge, PostMessageTransport };`;
+
+/** Words of the view that share a place with others, or with a node. */
+const overlapping = () => {
+  const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) => [one.textContent, one.getBoundingClientRect()]);
+  // A box of text is higher than its letters.
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top + 2 < b.bottom - 2 && b.top + 2 < a.bottom - 2;
+  const texts = boxes("svg text");
+  const nodes = boxes("svg .node");
+  const pairs = texts.flatMap(([text, box], n) => texts.slice(n + 1).filter(([, other]) => meet(box, other)).map(([other]) => [text, other]));
+  return [...pairs, ...texts.flatMap(([text, box]) => nodes.filter(([, node]) => meet(box, node)).map(([node]) => [text, `on ${node}`]))];
+};
 
 const CALLS = [
   ["ubp_get_graph", {}, /\d+ nodes, \d+ links/],
   ["get_neighbors", { id: "station/anemometer.md" }, /station\/anemometer\.md[\s\S]*\d+ links/],
   ["find_path", { source: "Start Here.md", target: "station/Rain Gauge.md" }, /start here\.md[\s\S]*2 links/],
   ["search", { query: "thermometer" }, /Calibrating the Thermometer/],
+  ["search", { query: "crowdword" }, /Crowded note/],
   ["suggest_merges", { threshold: 0.9 }, /and|look alike/],
 ];
 
 export async function chat(browser, place) {
   const { build } = require("esbuild");
   const bundled = await build({ stdin: { contents: HOST, resolveDir: modules }, bundle: true, format: "iife", platform: "browser", write: false, logLevel: "silent" });
+  // As many nodes as an agent asks for, in a few groups: each note links to those beside it and to the first of its group.
+  for (let n = 0; n < 52; n++) {
+    const group = 13 * Math.floor(n / 13);
+    writeFileSync(join(place.vault, `crowd-${n}.md`), `# Crowded note number ${n}\n\n**Bold** [[crowd-${n + 1}]] [[crowd-${group}]] crowdword\n\n\`\`\`\ncode\n\`\`\`\n`);
+  }
   const answers = await talk(place, [
     ["tools/list", {}],
     ["resources/read", { uri: "ui://quipu/view.html" }],
@@ -57,6 +76,14 @@ export async function chat(browser, place) {
     const text = await until(async () => ((await shown()) ?? "").match(expected) && shown());
     check(`${name} is shown in the reference host`, text, await shown().catch(String));
     check(`${name}: the host learns the size`, await until(() => tab.evaluate(() => window.size?.height > 20)));
+    if (name === "ubp_get_graph") {
+      const nodes = results[at].structuredContent.nodes.length;
+      const drawn = await tab.frames()[1].evaluate(() => [document.querySelectorAll("svg .node").length, document.querySelectorAll("svg text").length]);
+      check("a graph of many nodes is drawn whole, most of them with their names", nodes > 40 && drawn[0] === nodes && drawn[1] > nodes / 2, [nodes, drawn]);
+      const pairs = await tab.frames()[1].evaluate(overlapping);
+      check("no name in the chat's graph stands on another or on a node", !pairs.length, pairs);
+    }
+    if (name === "search") check("excerpts in the chat have no marks of Markdown", !/\*\*|```|\[\[|^#+ /m.test(text), text);
     const first = await tab.frames()[1].$("button, .node");
     if (first) {
       await first.click();

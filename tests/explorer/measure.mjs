@@ -1,12 +1,18 @@
-// How fast the picture is: measure.mjs BINARY MODULES
+// How fast the picture is: measure.mjs BINARY MODULES PROFILE [PAGE]
 //
-// For 1k, 10k and 50k notes: a tab that opens at the graph, until the first picture; frame times while the camera moves; transfer and
-// memory. Beside it what a page would otherwise do: lay the same graph out itself, as note programs do, here by d3-force with its
-// defaults and without any drawing. SIZES=1000,10000 measures others.
+// For 1k, 10k and 50k notes: a tab that opens at the graph, until the first picture, at the first visit and later; frame times while
+// the picture is dragged; a keystroke in the search until its results; transfer and memory. Beside it what a page would otherwise do:
+// lay the same graph out itself, as note programs do, here by d3-force with its defaults and without any drawing. The table goes to the
+// place for it in PAGE, else to the output. SIZES=1000,10000 measures others.
 import { createRequire } from "node:module";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { copied, launch, modules, open, page, stop, until } from "./session.mjs";
+
+const [profile, target] = process.argv.slice(4);
+// Making vectors takes an hour at the largest size, and shares the processor with what is measured.
+process.env.QUIPU_EMBEDDING_PROVIDER = "none";
 
 /** Notes in groups, most links inside a group: the shape of real vaults. */
 function generate(vault, notes) {
@@ -38,8 +44,8 @@ async function heap(tab) {
   return `${Math.round(usedSize / 1e6)} MB`;
 }
 
-/** From the start of the navigation to the frame behind the first picture, in a tab with an empty cache. */
-async function firstPicture(browser, base, token) {
+/** A tab with an empty cache at the graph, and the time from the start of the navigation to the frame behind the first picture. */
+async function opened(browser, base, token) {
   const { page: tab, context } = await page(browser);
   await tab.addInitScript((token) => sessionStorage.setItem("quipu.session", token), token);
   await tab.goto(`${base}/#/graph`);
@@ -48,17 +54,64 @@ async function firstPicture(browser, base, token) {
     await new Promise(requestAnimationFrame);
     return performance.now();
   });
-  const frames = (await tab.evaluate(() => window.quipuScene.measure(125))).slice(5);
-  const loaded = await tab.evaluate(() => {
+  return { tab, context, picture };
+}
+
+/** The times of frames while the picture is dragged around, and of the script in each. */
+async function dragged(tab) {
+  await tab.evaluate(() => {
+    const { sigma } = window.quipuScene;
+    window.frames_ = { times: [], scripts: [] };
+    let begun = 0;
+    sigma.on("beforeRender", () => (begun = performance.now()));
+    sigma.on("afterRender", () => window.frames_.scripts.push(performance.now() - begun));
+    let last = performance.now();
+    const tick = (now) => {
+      window.frames_.times.push(now - last);
+      last = now;
+      window.ticking = requestAnimationFrame(tick);
+    };
+    window.ticking = requestAnimationFrame(tick);
+  });
+  const middle = [760, 420];
+  await tab.mouse.move(...middle);
+  await tab.mouse.down();
+  const end = Date.now() + 4_000;
+  for (let n = 0; Date.now() < end; n++) await tab.mouse.move(middle[0] + 150 * Math.sin(n / 15), middle[1] + 150 * Math.cos(n / 15));
+  const { times, scripts } = await tab.evaluate(() => (cancelAnimationFrame(window.ticking), window.frames_));
+  await tab.mouse.up();
+  // The first frames are those before the hand moves.
+  return { times: times.slice(5), scripts };
+}
+
+const QUERIES = ["text", "text of", "note 7", "note 71", "note 712", "of note", "group", "text note 3", "note 31", "note 310"];
+
+/** From the input of a letter to the frame with its results, which waits 80 ms for the next letter. */
+async function keystrokes(tab) {
+  await tab.evaluate(() => (location.hash = "#/search"));
+  await tab.waitForSelector(".search-box input");
+  return tab.evaluate(async (queries) => {
+    const input = document.querySelector(".search-box input");
+    const times = [];
+    for (const query of [...queries, ...queries.map((query) => `${query}1`)]) {
+      const start = performance.now();
+      input.value = query;
+      input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      while (document.querySelector(".results").dataset.query !== query) await new Promise(requestAnimationFrame);
+      times.push(performance.now() - start);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    return times.slice(2);
+  }, QUERIES);
+}
+
+const transferred = (tab) =>
+  tab.evaluate(() => {
     const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
     const graph = all.find((entry) => entry.name.endsWith("/api/graph"));
     const page = all.filter((entry) => !entry.name.includes("/api/")).reduce((sum, entry) => sum + entry.encodedBodySize, 0);
-    return { page, graph: graph.encodedBodySize };
+    return { page, graph: graph.encodedBodySize, took: graph.duration };
   });
-  const memory = await heap(tab);
-  await context.close();
-  return { picture, frames, loaded, memory };
-}
 
 const require = createRequire(`${modules}/`);
 const { outputFiles } = await require("esbuild").build({
@@ -89,31 +142,70 @@ async function forceLayout(browser, graph) {
   return { steps, memory };
 }
 
-const browser = await launch();
-console.log("| notes | links | page and graph, compressed | layout by the server, once | first picture | frame while panning, median / 95 % | script of a frame, median / 95 % | memory of the page | force layout in the page: one step, median | until it rests | its memory |");
-console.log("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
-for (const notes of (process.env.SIZES ?? "1000,10000,50000").split(",").map(Number)) {
+const renderer = (tab) =>
+  tab.evaluate(() => {
+    const gl = document.createElement("canvas").getContext("webgl");
+    return gl.getParameter(gl.getExtension("WEBGL_debug_renderer_info").UNMASKED_RENDERER_WEBGL);
+  });
+
+/** One column of the table: what it is called, and what was measured. */
+async function measured(browser, notes) {
   const place = copied(null);
   mkdirSync(place.vault, { recursive: true });
   generate(place.vault, notes);
   const { base, secret, child } = await open(place);
   const { token } = await (await fetch(`${base}/api/session`, { method: "POST", body: JSON.stringify({ secret }) })).json();
   const ask = async (path) => (await fetch(base + path, { headers: { authorization: `Bearer ${token}` } })).json();
-  // Vectors are made in the background: they would share the processor with what is measured.
-  const isIdle = async () => {
-    const { indexed, embedded, to_embed } = await ask("/api/status");
-    return indexed && embedded === to_embed;
-  };
-  if (!(await until(isIdle, 1_800_000))) throw new Error("the vault is not indexed after half an hour");
-  const start = performance.now();
+  if (!(await until(async () => (await ask("/api/status")).indexed, 1_800_000))) throw new Error("the vault is not indexed after half an hour");
+  const first = await opened(browser, base, token);
+  const { took: layout } = await transferred(first.tab);
+  await first.context.close();
+  const { tab, context, picture } = await opened(browser, base, token);
+  const loaded = await transferred(tab);
+  const { times, scripts } = await dragged(tab);
+  const memory = await heap(tab);
+  const drawnBy = await renderer(tab);
+  const typed = await keystrokes(tab);
+  await context.close();
   const graph = await ask("/api/graph");
-  const layout = performance.now() - start;
-  const { picture, frames, loaded, memory } = await firstPicture(browser, base, token);
   await stop(child);
   const force = await forceLayout(browser, { size: graph.x.length, edges: graph.edges });
-  const sum = force.steps.reduce((sum, step) => sum + step, 0);
-  console.log(
-    `| ${notes.toLocaleString("en")} | ${(graph.edges.length / 3).toLocaleString("en")} | ${kb(loaded.page)} + ${kb(loaded.graph)} | ${ms(layout)} | ${ms(picture)} | ${both(frames.map(({ frame }) => frame))} | ${both(frames.map(({ script }) => script))} | ${memory} | ${ms(percentile(force.steps, 0.5))} | ${ms(sum)} | ${force.memory} |`,
-  );
+  const rows = {
+    links: (graph.edges.length / 3).toLocaleString("en"),
+    "page and graph, compressed": `${kb(loaded.page)} + ${kb(loaded.graph)}`,
+    "first visit: until the picture, with the layout": ms(first.picture),
+    "of this, the answer of the server": ms(layout),
+    "later visits: until the picture": ms(picture),
+    "frame while dragging, median / 95 %": both(times),
+    "script of a frame, median / 95 %": both(scripts),
+    "keystroke to results, of which 80 ms wait for the next, median / 95 %": both(typed),
+    "memory of the page": memory,
+    "force layout in the page: one step, median": ms(percentile(force.steps, 0.5)),
+    "until it rests": ms(force.steps.reduce((sum, step) => sum + step, 0)),
+    "its memory": force.memory,
+  };
+  return { name: notes.toLocaleString("en"), rows, drawnBy };
+}
+
+const browser = await launch();
+const columns = [];
+for (const notes of (process.env.SIZES ?? "1000,10000,50000").split(",").map(Number)) {
+  columns.push(await measured(browser, notes));
+  console.error(JSON.stringify(columns.at(-1)));
 }
 await browser.close();
+const line = (cells) => `| ${cells.join(" | ")} |`;
+const table = [
+  `Measured by \`cargo xtask explorer --measure --write\` in headless Chromium on ${cpus().length} cores of ${cpus()[0].model.trim()}, with the ${profile} build, without search by`,
+  `meaning. Drawn without a graphics card, by ${columns[0].drawnBy}.`,
+  "",
+  line(["notes", ...columns.map(({ name }) => name)]),
+  line(["---", ...columns.map(() => "--:")]),
+  ...Object.keys(columns[0].rows).map((row) => line([row, ...columns.map(({ rows }) => rows[row])])),
+].join("\n");
+if (target) {
+  const [start, end] = ["<!-- figures -->\n", "\n<!-- end of figures -->"];
+  const text = readFileSync(target, "utf8");
+  if (!text.includes(start) || !text.includes(end)) throw new Error(`${target} has no place for the figures`);
+  writeFileSync(target, `${text.split(start)[0]}${start}${table}${end}${text.split(end)[1]}`);
+} else console.log(table);

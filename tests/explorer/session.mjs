@@ -1,9 +1,9 @@
 // What the scripts here share: a server over a copied vault, a browser, and a tally.
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 export const [binary, modules, example, real, ...reals] = process.argv.slice(2);
 const require = createRequire(`${modules}/`);
@@ -155,4 +155,72 @@ export async function until(what, timeout = 20_000) {
     if (Date.now() > end) return false;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** A vault of these files, by path. */
+export function written(files, name = "vault") {
+  const folder = temporary();
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(folder, name, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  mkdirSync(join(folder, name), { recursive: true });
+  return { vault: join(folder, name), state: join(folder, "state") };
+}
+
+/** The explorer of a vault: a page that is signed in, and a way to ask the server what the page asks. */
+export async function explorer(browser, place, ...options) {
+  const { base, secret, child } = await open(place, ...options);
+  const { context, page: tab, faults } = await page(browser, { reducedMotion: "reduce" });
+  await tab.goto(`${base}/#k=${secret}`);
+  await tab.waitForSelector(".frame");
+  const token = await tab.evaluate(() => sessionStorage.getItem("quipu.session"));
+  const headers = { authorization: `Bearer ${token}` };
+  const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
+  const close = async () => {
+    await context.close();
+    await stop(child);
+  };
+  await until(async () => (await ask("/api/status")).indexed, 300_000);
+  return { tab, ask, faults, close, base };
+}
+
+export async function visit(tab, address) {
+  await tab.evaluate((to) => (location.hash = to), address);
+  if (address.startsWith("#/graph")) await tab.waitForSelector("[data-drawn]", { timeout: 60_000 });
+  return until(() => tab.evaluate(() => !document.querySelector("main .skeleton, main [aria-busy=true]")));
+}
+
+let axe = "";
+/** What axe finds that keeps somebody from using the page. Evaluated by the debugger, which the page's policy does not bind. */
+export async function serious(tab) {
+  axe ||= readFileSync(axeSource, "utf8");
+  await tab.evaluate(axe);
+  const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter((found) => ["serious", "critical"].includes(found.impact))
+    .map((found) => [found.id, found.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3)]);
+}
+
+/** Each view by its name: loaded, with a heading, not wider than the screen, and without a serious finding of axe. */
+export async function everyView(tab, vault, views, looks) {
+  for (const [theme, width] of looks) {
+    await tab.emulateMedia({ colorScheme: theme });
+    await tab.setViewportSize({ width, height: 800 });
+    for (const [view, address] of Object.entries(views)) {
+      // Text that attacks looks the same in every theme and width.
+      if (/attack/.test(view) && (theme === "dark" || width === 390)) continue;
+      const name = `${vault}, ${view}, ${theme}, ${width}`;
+      check(`${name}: it is loaded`, await visit(tab, address));
+      const heading = await until(() => tab.evaluate(() => document.querySelector("main h1, main h2")?.textContent));
+      check(`${name}: it is there`, heading !== false, heading);
+      const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      check(`${name}: nothing is cut at the right`, wide <= 0, wide);
+      const found = await serious(tab);
+      check(`${name}: axe finds nothing serious`, !found.length, found);
+    }
+  }
+  await tab.emulateMedia({ colorScheme: "light" });
+  await tab.setViewportSize({ width: 1280, height: 800 });
 }

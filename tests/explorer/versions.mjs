@@ -1,12 +1,12 @@
 // The versions of a note in the page: who made each, what it changed, and the way back. The client's name and the text try to run script.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { agent, check, connectedAgent, until } from "./session.mjs";
+import { agent, check, connectedAgent, serious, until } from "./session.mjs";
 
 const ATTACK = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`;
 
 /** Needs a tab that may write. */
-export async function versions(tab, { place, axe }) {
+export async function versions(tab, { place }) {
   const file = join(place.vault, "versions.md");
   agent(place, "create_node", { id: "versions.md", content: "First line.\nSecond line.\n", tags: [] });
   const edit = (text) => ({ id: "versions.md", edits: [{ op: "replace", old: "Second line.", new: text }] });
@@ -21,9 +21,8 @@ export async function versions(tab, { place, axe }) {
   const rows = () => tab.$$eval(".timeline .diff-row", (found) => found.map((row) => [...row.children].map((side) => side.textContent)));
   check("a version is shown beside the present text", await until(async () => (await rows()).some(([left, right]) => left === "Second line." && right === `Changed ${ATTACK}.`)), await rows());
   check("removed and added lines are told apart", (await tab.$$eval(".timeline .diff-row .removed, .timeline .diff-row .added", (sides) => sides.length)) === 2);
-  await tab.evaluate(axe);
-  const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  check("versions: axe finds nothing serious", !violations.some((found) => ["serious", "critical"].includes(found.impact)), violations.map((found) => found.id));
+  const found = await serious(tab);
+  check("versions: axe finds nothing serious", !found.length, found);
 
   await tab.click("text=Revert to this version");
   await tab.click('.timeline .actions button:has-text("Cancel")');

@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-T6EKNSGN.js",
+        path: "/assets/app-DDKC7TJM.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"959d76faaf36e954\"",
-        bytes: include_bytes!("assets/app-T6EKNSGN.js"),
-        gzip: include_bytes!("gzip/assets/app-T6EKNSGN.js.gz"),
+        etag: "\"73e1e78b4f318124\"",
+        bytes: include_bytes!("assets/app-DDKC7TJM.js"),
+        gzip: include_bytes!("gzip/assets/app-DDKC7TJM.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-E2L5O6Z2.js",
+        path: "/assets/chunk-SV6SXLKE.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"e2ee2b06442b4889\"",
-        bytes: include_bytes!("assets/chunk-E2L5O6Z2.js"),
-        gzip: include_bytes!("gzip/assets/chunk-E2L5O6Z2.js.gz"),
+        etag: "\"4a0843c660fed9bc\"",
+        bytes: include_bytes!("assets/chunk-SV6SXLKE.js"),
+        gzip: include_bytes!("gzip/assets/chunk-SV6SXLKE.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-OUDBOCNF.js",
+        path: "/assets/graph-WPXF2M3R.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"e8373d02e7b8acc5\"",
-        bytes: include_bytes!("assets/graph-OUDBOCNF.js"),
-        gzip: include_bytes!("gzip/assets/graph-OUDBOCNF.js.gz"),
+        etag: "\"c796486c038d4548\"",
+        bytes: include_bytes!("assets/graph-WPXF2M3R.js"),
+        gzip: include_bytes!("gzip/assets/graph-WPXF2M3R.js.gz"),
     },
     Asset {
-        path: "/assets/style-KKVDOAP3.css",
+        path: "/assets/style-OZ33RIAK.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"c651fb93af216938\"",
-        bytes: include_bytes!("assets/style-KKVDOAP3.css"),
-        gzip: include_bytes!("gzip/assets/style-KKVDOAP3.css.gz"),
+        etag: "\"73ec042febd99025\"",
+        bytes: include_bytes!("assets/style-OZ33RIAK.css"),
+        gzip: include_bytes!("gzip/assets/style-OZ33RIAK.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"cb4dee10fd58ea94\"",
+        etag: "\"4ceb738312b3778a\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -8,6 +8,7 @@ import { count } from "./ui/format";
 import { Icon, type IconName, Logo } from "./ui/icons";
 import { Inspector, selection } from "./ui/inspector";
 import { CommandMenu, Help, helpOpen, menuOpen } from "./ui/menu";
+import { PathPicker } from "./ui/path_picker";
 import { Changes } from "./views/changes";
 import { Health } from "./views/health";
 import { Home } from "./views/home";
@@ -76,6 +77,7 @@ function Frame() {
       <Inspector />
       <StatusBar />
       <CommandMenu />
+      <PathPicker />
       <Help />
     </div>
   );

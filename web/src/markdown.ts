@@ -3,6 +3,7 @@
 import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
 import { ELEMENTS, plainHtml, scanTag } from "./html_tags";
+import { inlineText, LINK_TYPE, lineText, plainText, wikiText } from "./plain_text";
 import type { LinkedPage } from "./types";
 
 export interface Heading {
@@ -22,8 +23,6 @@ const escape = markdown.utils.escapeHtml;
 /** Of a link's target and label. Longer ones are text: looking for the end of each `[[` in a whole note would take forever. */
 const MAX_LINK = 1_000;
 const IMAGE = /\.(png|jpe?g|gif|webp|avif|bmp|svg)$/i;
-/** A label of this kind names the type of a link. */
-const LINK_TYPE = /^(references|depends_on|implements|extends|conflicts_with)$/;
 
 /* [[target|label]] and ![[target]] */
 markdown.inline.ruler.before("link", "wikilink", (state, silent) => {
@@ -45,7 +44,7 @@ markdown.renderer.rules.wikilink = (tokens, at) => {
   const { target, label, isEmbed } = tokens[at]!.meta as { target: string; label: string; isEmbed: boolean };
   if (isEmbed && IMAGE.test(target)) return `<span data-image="${escape(target)}" data-label="${escape(label)}"></span>`;
   const type = LINK_TYPE.test(label) ? label : "";
-  const text = (!type && label) || target.replace(/^#\^?/, "").replace(/#\^?/, " › ");
+  const text = wikiText(target, label);
   const kind = isEmbed ? "data-embed" : "data-wikilink";
   return `<a ${kind}="${escape(target)}" data-label="${escape(type)}">${escape(text)}</a>`;
 };
@@ -123,6 +122,39 @@ markdown.inline.ruler.before("escape", "comment", (state) => {
   return true;
 });
 
+/* [^footnote] and [^footnote]: its text, with the indented lines below it. */
+const FOOTNOTE = /^\[\^([^\]\s]{1,80})\]/;
+markdown.block.ruler.before(
+  "reference",
+  "footnote_text",
+  (state, startLine, endLine, silent) => {
+    const line = (n: number) => state.src.slice(state.bMarks[n]! + state.tShift[n]!, state.eMarks[n]!);
+    const first = line(startLine);
+    const name = FOOTNOTE.exec(first)?.[1];
+    if (!name || first[name.length + 3] !== ":") return false;
+    if (silent) return true;
+    let next = startLine + 1;
+    while (next < endLine && state.sCount[next]! >= state.blkIndent + 2 && !state.isEmpty(next)) next++;
+    const texts = [first.slice(name.length + 4), ...Array.from({ length: next - startLine - 1 }, (_, n) => line(startLine + 1 + n))];
+    state.push("footnote_open", "div", 1).attrSet("data-footnote-text", name);
+    const inline = state.push("inline", "", 0);
+    inline.content = texts.join("\n").trim();
+    inline.children = [];
+    state.push("footnote_close", "div", -1);
+    state.line = next;
+    return true;
+  },
+  { alt: ["paragraph"] },
+);
+markdown.inline.ruler.before("link", "footnote", (state, silent) => {
+  const found = state.src[state.pos] === "[" && FOOTNOTE.exec(state.src.slice(state.pos, state.pos + 84));
+  if (!found) return false;
+  if (!silent) state.push("footnote", "", 0).content = found[1]!;
+  state.pos += found[0].length;
+  return true;
+});
+markdown.renderer.rules.footnote = (tokens, at) => `<sup data-footnote="${escape(tokens[at]!.content)}"></sup>`;
+
 /* HTML: elements of a short list with plain attributes pass, everything else is dropped before a browser's parser sees it. DOMPurify
    would drop it too, but a parser already reports what the page's policy forbids. */
 markdown.inline.ruler.at("html_inline", (state, silent) => {
@@ -156,7 +188,7 @@ markdown.renderer.rules.image = (tokens, at) => {
 const ALLOWED = {
   ALLOWED_TAGS: ELEMENTS,
   ALLOWED_ATTR: (
-    "href src alt title align start reversed colspan rowspan open lang dir data-wikilink data-embed data-label data-math data-image class"
+    "href src alt title align start reversed colspan rowspan open lang dir data-wikilink data-embed data-label data-math data-image data-footnote data-footnote-text class"
   ).split(" "),
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -187,6 +219,7 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
     const language = block.querySelector("code")?.getAttribute("data-language");
     if (language) block.setAttribute("data-language", language);
   });
+  footnoted(fragment);
   tagged(fragment);
   return { fragment, headings: outlined(fragment) };
 }
@@ -371,6 +404,42 @@ function scrolled(table: HTMLTableElement) {
   frame.append(table);
 }
 
+/** Numbers footnotes in the order of their marks, and puts their texts at the end. A mark without a text stays as it was written. */
+function footnoted(fragment: DocumentFragment) {
+  const texts = new Map([...fragment.querySelectorAll<HTMLElement>("[data-footnote-text]")].map((text) => [text.dataset.footnoteText!, text]));
+  const numbers = new Map<string, number>();
+  for (const mark of fragment.querySelectorAll<HTMLElement>("[data-footnote]")) {
+    const name = mark.dataset.footnote!;
+    if (!texts.has(name)) {
+      mark.replaceWith(`[^${name}]`);
+      continue;
+    }
+    const number = numbers.get(name) ?? numbers.size + 1;
+    numbers.set(name, number);
+    const button = document.createElement("button");
+    button.className = "footnote";
+    button.dataset.footnote = String(number);
+    button.setAttribute("aria-label", `Footnote ${number}`);
+    button.title = texts.get(name)!.textContent!.trim().slice(0, 200);
+    button.textContent = String(number);
+    mark.replaceChildren(button);
+    mark.removeAttribute("data-footnote");
+  }
+  if (!texts.size) return;
+  const list = document.createElement("ol");
+  list.className = "footnotes";
+  const order = (name: string) => numbers.get(name) ?? Infinity;
+  for (const [name, text] of [...texts].sort((a, b) => order(a[0]) - order(b[0]))) {
+    const item = document.createElement("li");
+    if (numbers.has(name)) item.dataset.footnoteText = String(numbers.get(name));
+    item.tabIndex = -1;
+    item.append(...text.childNodes);
+    text.remove();
+    list.append(item);
+  }
+  fragment.append(list);
+}
+
 /** Makes `#tags` in the text links to a search. */
 function tagged(fragment: DocumentFragment) {
   const walker = document.createTreeWalker(fragment, NodeFilter.SHOW_TEXT);
@@ -411,46 +480,34 @@ function outlined(fragment: DocumentFragment): Heading[] {
 /** Ours start with `h-`, so that no heading takes the name of something of the page. */
 export const headingId = (text: string) => `h-${fold(text).replace(/[^\p{L}\p{N}]+/gu, "-")}`;
 
-/** The first lines as plain text. */
+/** The first lines as plain text, without code, headings and tables. */
 export function excerpt(source: string, chars = 240): string {
-  // Ends of links and tags are looked for from every start: only where the text is short.
-  const text = source
+  const prose = source
     .slice(0, 10 * chars)
     .replace(/```[^]*?(```|$)/g, " ")
-    .replace(/!?\[\[([^\]|]*\|)?([^\]]*)\]\]/g, "$2")
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/\[![\w-]+\][+-]?/g, " ")
-    .replace(/<[^>]*>/g, " ")
-    .replace(/^(#+\s+|\s*\|).*$/gm, " ")
-    .replace(/[*_`>#|=-]{1,}/g, " ")
-    .replace(/\s+/g, " ")
-    .trim();
+    .replace(/^(#+\s+|\s*\||\[\^[^\]\s]+\]:).*$/gm, " ");
+  const text = plainText(prose);
   return text.length > chars ? `${text.slice(0, chars).replace(/\s+\S*$/, "")}…` : text;
 }
 
-/** The sentence around the first link to a page, in three parts: before, the link's text, after. */
+const AROUND = 220;
+
+/** The sentence around the first link to a page, in three parts: before, the link's text, after. Null where no text has the link. */
 export function sentenceAround(source: string, from: string, outlinks: LinkedPage[], to: string): [string, string, string] | null {
   const find = linkFinder(from, outlinks);
   const pattern = /!?\[\[([^\]|\n]{1,400})(?:\\?\|([^\]\n]{0,400}))?\]\]|\[([^\]\n]{0,400})\]\(([^)\s]{1,400})[^)]{0,400}\)/g;
   for (const match of source.matchAll(pattern)) {
     const target = match[1] ?? decode(match[4] ?? "");
     if (find(target)?.path !== to) continue;
-    const typed = LINK_TYPE.test(match[2] ?? "");
-    const label = (!typed && match[2]) || match[3] || match[1] || "";
-    const start = match.index;
-    const before = clean(source.slice(Math.max(0, start - 220), start)).split(/(?<=[.!?。])\s|\n/).pop() ?? "";
-    const after = inline(source.slice(start + match[0].length, start + match[0].length + 220)).split(/\n|(?<=[.!?。])\s/)[0] ?? "";
-    return [before.slice(-160).trimStart(), label, after.slice(0, 160)];
+    const label = match[1] === undefined ? inlineText(match[3] ?? "") : wikiText(match[1], match[2] ?? "");
+    const [start, end] = [match.index, match.index + match[0].length];
+    // Where the text is cut, a link may be: half of it is left out.
+    const cut = source.slice(Math.max(0, start - AROUND), start);
+    const before = start > AROUND ? cut.replace(/^[^[\n]*?\]\]?(\([^)\n]*\))?/, "") : cut;
+    const rest = source.slice(end, end + AROUND);
+    const after = end + AROUND < source.length ? rest.replace(/!?\[\[?[^\]\n]*\]?$/, "") : rest;
+    const sentence = (text: string) => text.split(/\n|(?<=[.!?。])\s/);
+    return [sentence(lineText(before)).pop()!.slice(-160).trimStart(), label, sentence(inlineText(after))[0]!.slice(0, 160)];
   }
   return null;
 }
-
-/** Without the marks of links, emphasis and code. */
-const inline = (text: string) =>
-  text
-    .replace(/!?\[\[(?:[^\]|\n]*\|)?([^\]\n]*)\]\]/g, "$1")
-    .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, "$1")
-    .replace(/[*_`]+/g, "");
-
-/** And without those at the start of lines. */
-const clean = (text: string) => inline(text.replace(/^[\s>]*(?:[-*+]|\d+\.)?\s*(\[.\]\s*)?/gm, ""));

@@ -121,6 +121,7 @@ function take({ event, data }: api.ServerEvent) {
   } else if (event === "history") {
     // What the server still knows from before, all at once; it repeats when the stream is opened again.
     trail.value = (data as Trace[]).reverse().slice(0, MAX_TRAIL);
+    callRate.value = callsByTime(trail.value);
   } else if (event === "trace") {
     const trace = data as Trace;
     trail.value = [trace, ...trail.value].slice(0, MAX_TRAIL);
@@ -143,6 +144,16 @@ function changed(version: Signal<number>) {
       }, 100),
     );
   }
+}
+
+/** How many calls each of the last ticks had. */
+function callsByTime(traces: Trace[]): number[] {
+  const ticks = new Array<number>(SAMPLES).fill(0);
+  for (const trace of traces) {
+    const ago = Math.floor((Date.now() - trace.at) / SAMPLE_MS);
+    if (trace.kind === "call" && ago >= 0 && ago < SAMPLES) ticks[SAMPLES - 1 - ago]!++;
+  }
+  return ticks;
 }
 
 let callsInTick = 0;

@@ -17,12 +17,20 @@ export interface Status {
   embedded: number;
   to_embed: number;
   indexed: boolean;
-  warnings: string[];
+  /** By kind, most frequent first. */
+  warnings: WarningGroup[];
   warnings_total: number;
   clients: Client[];
   uptime_s: number;
   memory_mb: number;
   latency: Latency[];
+}
+
+export interface WarningGroup {
+  kind: "broken_link" | "frontmatter" | "limit" | "other";
+  total: number;
+  /** In order of path; not all of very many. */
+  first: string[];
 }
 
 export interface Client {
@@ -87,6 +95,8 @@ export interface Page {
   backlinks_total?: number;
   staleness: Freshness;
   stale_refs: string[];
+  /** When the first of them changed. */
+  stale_since?: string;
   updated_at: string;
 }
 
@@ -144,6 +154,8 @@ export interface Entity {
   updated_at: string;
   observations: Observation[];
   observations_total?: number;
+  /** What its texts link to, each with the text of the link. */
+  notes?: { id: string; title: string; link: string }[];
   relations_from: Relation[];
   relations_to: Relation[];
 }

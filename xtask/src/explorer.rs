@@ -49,11 +49,19 @@ pub(crate) fn screenshots() -> anyhow::Result<()> {
     shell::run(&mut screenshots)
 }
 
-/// `--measure`: prints a table.
-pub(crate) fn measure() -> anyhow::Result<()> {
+/// `--measure`: prints a table, or writes it into the page of the explorer.
+pub(crate) fn measure(profile: Profile, writes: bool) -> anyhow::Result<()> {
     peers::install_node()?;
-    let binary = shell::build_binary(Profile::Release)?;
-    shell::run(script("measure.mjs").arg(binary).arg(peers::place("node")))
+    let binary = shell::build_binary(profile)?;
+    let mut measure = script("measure.mjs");
+    measure.arg(binary).arg(peers::place("node")).arg(match profile {
+        Profile::Dev => "development",
+        Profile::Release => "release",
+    });
+    if writes {
+        measure.arg(shell::root().join("docs/explorer.md"));
+    }
+    shell::run(&mut measure)
 }
 
 /// Builds the files again and compares. Compressed files are compared by what is in them: they differ between versions of zlib.

@@ -62,9 +62,10 @@ cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            without and with vectors, and speed over stdio beside the reference server
 cargo xtask eval [--set NAME] [--write]    measures ranking on judged sets, by words, by meaning and by both
 cargo xtask eval --words [--set NAME]      the same by words alone, beside plain BM25: no vectors, so seconds
-cargo xtask explorer [--build] [--measure] [--screenshots]
+cargo xtask explorer [--build] [--measure [--release] [--write]] [--screenshots]
                                            tests the explorer in headless Chromium; --build writes web/dist from the sources,
-                                           --measure times the picture at 1k, 10k and 50k notes, --screenshots writes docs/images
+                                           --measure times the picture at 1k, 10k and 50k notes (--write updates docs/),
+                                           --screenshots writes docs/images
 cargo xtask deny                           checks licences, bans and sources of dependencies (installs cargo-deny once)
 cargo xtask docs                           writes the generated pages of docs/";
 
@@ -123,7 +124,7 @@ fn main() -> anyhow::Result<ExitCode> {
         "memory" => memory::run(options.0),
         "eval" => eval::run(options.value("--set"), options.has("--words"), options.has("--write")),
         "explorer" if options.has("--build") => explorer::build(),
-        "explorer" if options.has("--measure") => explorer::measure(),
+        "explorer" if options.has("--measure") => explorer::measure(options.profile(), options.has("--write")),
         "explorer" if options.has("--screenshots") => explorer::screenshots(),
         "explorer" => return explorer::run(),
         "deny" => deny::run(),

@@ -9,7 +9,7 @@ use crate::registry::Registry;
 use crate::tool_error::ToolError;
 use crate::truncate::{MAX_WARNING, truncate};
 
-/// Warnings that are given in words; the rest is counted.
+/// Warnings of one kind that are given in words; the rest is counted.
 const WARNINGS: usize = 200;
 
 /// Counts of everything, and the first warnings.
@@ -33,10 +33,64 @@ pub struct Overview {
     pub embedded: usize,
     /// Passages.
     pub to_embed: usize,
-    /// The first of them, in order of path.
-    pub warnings: Vec<String>,
+    /// By kind, the most frequent first.
+    pub warnings: Vec<WarningGroup>,
     /// All of them, broken links included.
     pub warnings_total: usize,
+}
+
+/// The warnings of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningGroup {
+    /// What they are about.
+    pub kind: WarningKind,
+    /// How many there are.
+    pub total: usize,
+    /// The first of them, in order of path.
+    pub first: Vec<String>,
+}
+
+/// What a warning is about, by what a person does about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningKind {
+    /// No note answers to the link.
+    BrokenLink,
+    /// The frontmatter is not read as its author means it.
+    Frontmatter,
+    /// The note is larger than what is read of one.
+    Limit,
+    /// Anything else.
+    Other,
+}
+
+impl WarningKind {
+    /// The kind of a warning of the parser.
+    fn of(message: &str) -> Self {
+        if message.contains("frontmatter") || message.contains("YAML") {
+            Self::Frontmatter
+        } else if message.contains("split the note") {
+            Self::Limit
+        } else {
+            Self::Other
+        }
+    }
+}
+
+impl Overview {
+    fn warn(&mut self, kind: WarningKind, path: &str, message: impl FnOnce() -> String) {
+        self.warnings_total += 1;
+        let place = self.warnings.iter().position(|group| group.kind == kind).unwrap_or(self.warnings.len());
+        if place == self.warnings.len() {
+            self.warnings.push(WarningGroup { kind, total: 0, first: Vec::new() });
+        }
+        let group = &mut self.warnings[place];
+        group.total += 1;
+        if group.first.len() < WARNINGS {
+            let warning = Warning { path: path.to_owned(), message: message() };
+            group.first.push(truncate(&warning.to_string(), MAX_WARNING));
+        }
+    }
 }
 
 impl Registry {
@@ -49,19 +103,16 @@ impl Registry {
             let note = snapshot.note(key);
             overview.links += graph.out(key).len();
             overview.orphans += usize::from(graph.out(key).is_empty() && graph.incoming(key).is_empty());
-            let broken = snapshot.broken_links(key).map(|link| {
+            let path = note.path.as_str();
+            for message in &note.warnings {
+                overview.warn(WarningKind::of(message), path, || message.clone());
+            }
+            for link in snapshot.broken_links(key) {
                 overview.broken_links += 1;
-                format!("broken link to {:?}", link.target)
-            });
-            let messages: Vec<String> = note.warnings.iter().cloned().chain(broken).collect();
-            overview.warnings_total += messages.len();
-            let room = WARNINGS.saturating_sub(overview.warnings.len());
-            overview.warnings.extend(
-                messages.into_iter().take(room).map(|message| {
-                    truncate(&Warning { path: note.path.to_string(), message }.to_string(), MAX_WARNING)
-                }),
-            );
+                overview.warn(WarningKind::BrokenLink, path, || format!("broken link to {:?}", link.target));
+            }
         }
+        overview.warnings.sort_by_key(|group| std::cmp::Reverse(group.total));
         if let Some(Ok(coverage)) = self.knowledge.coverage() {
             (overview.embedded, overview.to_embed) = (coverage.embedded, coverage.passages);
         }
@@ -81,6 +132,7 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use super::{WARNINGS, WarningGroup, WarningKind};
     use crate::testing::Harness;
 
     #[test]
@@ -89,6 +141,20 @@ mod tests {
         let overview = harness.registry.overview().unwrap();
         assert_eq!((overview.notes, overview.links, overview.broken_links, overview.orphans), (3, 1, 1, 1));
         assert_eq!(overview.warnings_total, 2);
-        assert_eq!(overview.warnings[0], "\"a.md\": broken link to \"nowhere\"");
+        assert_eq!(overview.warnings[0].kind, WarningKind::Frontmatter);
+        let broken = "\"a.md\": broken link to \"nowhere\"".to_owned();
+        assert_eq!(overview.warnings[1], WarningGroup { kind: WarningKind::BrokenLink, total: 1, first: vec![broken] });
+    }
+
+    /// A vault may have more broken links than anyone reads; how many there are is still told.
+    #[test]
+    fn warnings_of_a_kind_are_all_counted_and_the_first_listed() {
+        let links: String = (0..WARNINGS + 7).map(|n| format!("[[none {n}]]\n")).collect();
+        let harness = Harness::new(&format!("//- a.md\n{links}//- z.md\n---\ntags: [x\n---\n"));
+        let overview = harness.registry.overview().unwrap();
+        let counts: Vec<_> =
+            overview.warnings.iter().map(|group| (group.kind, group.total, group.first.len())).collect();
+        let expected = [(WarningKind::BrokenLink, WARNINGS + 7, WARNINGS), (WarningKind::Frontmatter, 1, 1)];
+        assert_eq!(counts, expected);
     }
 }

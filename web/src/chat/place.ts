@@ -40,16 +40,39 @@ export function place(size: number, edges: [number, number][], width: number, he
   return fitted(points, width, height);
 }
 
-/** Scaled into the picture. */
+/** Scaled into the picture. Half by the place, half by the order of places: one node far out does not press the others together. */
 function fitted(points: [number, number][], width: number, height: number): [number, number][] {
-  const range = (at: 0 | 1) => {
+  const spread = (at: 0 | 1, room: number) => {
     const values = points.map((point) => point[at]);
-    return [Math.min(...values), Math.max(...values)] as const;
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    const rank = new Map([...values.keys()].sort((a, b) => values[a]! - values[b]!).map((node, place) => [node, place / Math.max(1, values.length - 1)]));
+    return values.map((value, node) => (most > least ? ((value - least) / (most - least) / 2 + rank.get(node)! / 2) * room : room / 2));
   };
-  const [[left, right], [top, bottom]] = [range(0), range(1)];
-  const [across, down] = [width - 2 * MARGIN, height - 2 * MARGIN];
-  return points.map(([x, y]) => [
-    MARGIN + (right > left ? ((x - left) / (right - left)) * across : across / 2),
-    MARGIN + (bottom > top ? ((y - top) / (bottom - top)) * down : down / 2),
-  ]);
+  const [across, down] = [spread(0, width - 2 * MARGIN), spread(1, height - 2 * MARGIN)];
+  return apart(points.map((_, node) => [MARGIN + across[node]!, MARGIN + down[node]!]), width, height);
+}
+
+/** Moves nodes that touch away from each other. */
+function apart(points: [number, number][], width: number, height: number): [number, number][] {
+  const least = Math.min(34, 0.8 * Math.sqrt((width * height) / points.length));
+  for (let step = 0; step < 40; step++) {
+    for (let a = 0; a < points.length; a++) {
+      for (let b = a + 1; b < points.length; b++) {
+        const [p, q] = [points[a]!, points[b]!];
+        const [dx, dy] = [q[0] - p[0], q[1] - p[1]];
+        const distance = Math.hypot(dx, dy) || 1;
+        if (distance >= least) continue;
+        const push = (least - distance) / 2 / distance;
+        p[0] -= dx * push;
+        p[1] -= dy * push;
+        q[0] += dx * push;
+        q[1] += dy * push;
+      }
+    }
+    for (const point of points) {
+      point[0] = Math.min(width - MARGIN, Math.max(MARGIN, point[0]));
+      point[1] = Math.min(height - MARGIN, Math.max(MARGIN, point[1]));
+    }
+  }
+  return points;
 }

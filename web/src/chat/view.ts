@@ -1,5 +1,7 @@
 // The view inside a chat (MCP Apps): the answer of a tool as a picture or a list. It speaks JSON-RPC with the host over postMessage and
 // loads nothing. Everything from the vault becomes text, never markup.
+import { Boxes } from "../graph/boxes";
+import { plainText } from "../plain_text";
 import { place } from "./place";
 
 interface Shown {
@@ -15,8 +17,11 @@ interface Link {
 
 /** More would be a blot at the size of a chat. */
 const MAX_NODES = 150;
-const MAX_LABELS = 40;
-const [WIDTH, HEIGHT] = [720, 340];
+const WIDTH = 720;
+/** Higher for more nodes. */
+const heightOf = (nodes: number) => Math.min(560, 280 + 4 * nodes);
+const FONT = "11px system-ui, sans-serif";
+const LETTERS = 28;
 
 const root = document.documentElement;
 const main = document.getElementById("view")!;
@@ -55,6 +60,28 @@ const ofNode = (node: any): Shown =>
     ? { key: String(node.id ?? node.doc_id), title: String(node.title ?? node.id), detail: String(node.filepath ?? node.id), memory: false }
     : { key: `entity:${node.entity_id}`, title: String(node.name), detail: String(node.entity_type), memory: true };
 
+/** Names beside the nodes, those with most links first; none over another or over a node. The others are told when one points at them. */
+function labels(nodes: Shown[], points: [number, number][], radius: (n: number) => number, weight: (n: number) => number, height: number): SVGElement[] {
+  const taken = new Boxes(WIDTH, height);
+  points.forEach(([x, y], n) => taken.block(x - radius(n), y - radius(n), 2 * radius(n), 2 * radius(n)));
+  const measure = document.createElement("canvas").getContext("2d")!;
+  measure.font = FONT;
+  const made: SVGElement[] = [];
+  for (const n of [...nodes.keys()].sort((a, b) => weight(b) - weight(a))) {
+    const { title } = nodes[n]!;
+    const text = title.length > LETTERS ? `${title.slice(0, LETTERS - 1)}…` : title;
+    const width = measure.measureText(text).width + 6;
+    const [[x, y], r] = [points[n]!, radius(n) + 2];
+    const places = [[x + r, y - 7], [x - r - width, y - 7], [x - width / 2, y + r], [x - width / 2, y - r - 14]] as const;
+    const place = places.find(([left, top]) => taken.take(left, top, width, 14));
+    if (!place) continue;
+    const label = drawn("text", { x: place[0] + 3, y: place[1] + 11 });
+    label.textContent = text;
+    made.push(label);
+  }
+  return made;
+}
+
 function graph(all: Shown[], links: Link[], centre = "") {
   const nodes = all.slice(0, MAX_NODES);
   const at = new Map(nodes.map((node, n) => [node.key, n]));
@@ -64,31 +91,28 @@ function graph(all: Shown[], links: Link[], centre = "") {
     degree[a]!++;
     degree[b]!++;
   }
-  const points = place(nodes.length, edges, WIDTH, HEIGHT);
-  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `Graph of ${nodes.length} nodes and ${edges.length} links` });
+  const height = heightOf(nodes.length);
+  const points = place(nodes.length, edges, WIDTH, height);
+  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "group", "aria-label": `Graph of ${nodes.length} nodes and ${edges.length} links` });
   for (const [a, b] of edges) svg.append(drawn("line", { x1: points[a]![0], y1: points[a]![1], x2: points[b]![0], y2: points[b]![1] }));
-  const named = new Set(degree.map((_, n) => n).sort((a, b) => degree[b]! - degree[a]!).slice(0, MAX_LABELS));
+  const radius = (n: number) => 4 + Math.min(6, Math.sqrt(degree[n]!));
   nodes.forEach((node, n) => {
-    const [x, y] = points[n]!;
-    const radius = 4 + Math.min(6, Math.sqrt(degree[n]!));
+    const [[x, y], r] = [points[n]!, radius(n)];
     const kind = `node ${node.memory ? "memory" : ""} ${node.key === centre ? "centre" : ""}`;
     const shape = node.memory
-      ? drawn("rect", { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius, class: kind })
-      : drawn("circle", { cx: x, cy: y, r: radius, class: kind });
+      ? drawn("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r, class: kind })
+      : drawn("circle", { cx: x, cy: y, r, class: kind });
     shape.setAttribute("tabindex", "0");
     shape.setAttribute("role", "button");
     shape.setAttribute("aria-label", node.title);
+    const title = drawn("title", {});
+    title.textContent = node.title;
+    shape.append(title);
     shape.addEventListener("click", () => ask(node));
     shape.addEventListener("keydown", (event) => (event as KeyboardEvent).key === "Enter" && ask(node));
     svg.append(shape);
-    if (named.has(n)) {
-      // At the right edge the label stands at the left of its node.
-      const isRight = x > 0.75 * WIDTH;
-      const label = drawn("text", { x: isRight ? x - radius - 3 : x + radius + 3, y: y + 4, "text-anchor": isRight ? "end" : "start" });
-      label.textContent = node.title.length > 28 ? `${node.title.slice(0, 27)}…` : node.title;
-      svg.append(label);
-    }
   });
+  svg.append(...labels(nodes, points, radius, (n) => (nodes[n]!.key === centre ? Infinity : degree[n]!), height));
   const rest = all.length > nodes.length ? `, the first ${nodes.length} of ${all.length}` : "";
   main.replaceChildren(svg, element("p", "quiet", `${nodes.length} nodes, ${edges.length} links${rest}. Click one to ask about it.`));
 }
@@ -99,11 +123,14 @@ function button(node: Shown): HTMLElement {
   return made;
 }
 
+/** An excerpt comes in one line: what began its lines is inside. */
+const excerpt = (text: string) => plainText(text).replace(/(^|\s)(?:> ?)+(?=\s|$)/g, "$1").replace(/([.:!?]) [-*] /g, "$1 · ").replace(/\s+/g, " ");
+
 function list(rows: any[]) {
   const items = rows.map((row) => {
     const item = element("li");
     item.append(button(ofNode(row)), element("span", "quiet", `  ${row.section ? `§ ${row.section}` : ""}`));
-    if (row.excerpt) item.append(element("p", "", String(row.excerpt)));
+    if (row.excerpt) item.append(element("p", "", excerpt(String(row.excerpt))));
     if (typeof row.score === "number") {
       const bar = element("span", "bar");
       bar.style.width = `${Math.round(Math.max(0, Math.min(1, row.score)) * 120)}px`;

@@ -1,5 +1,5 @@
 // Eight hues that stay apart for colour-blind readers (after Okabe and Ito); the ninth and later are grey. The legend names each.
-import { type Model, isEntity, typeOf } from "./model";
+import { detailOf, distinct, isEntity, type Model, typeOf } from "./model";
 
 export type ColourBy = "community" | "folder" | "tag" | "type" | "changed" | "freshness";
 
@@ -34,25 +34,22 @@ const FRESHNESS = { stale: "Stale", possibly_stale: "Possibly stale", fresh: "Fr
 const FRESHNESS_LIGHT = ["#c0392f", "#c98a12", "#1f8f5c", "#b4b7bd"];
 const FRESHNESS_DARK = ["#f5938b", "#e6b056", "#62cc99", "#565b64"];
 
-export function categoryOf(model: Model, node: number, by: ColourBy, now: number): string {
+/** One, but for tags: a note has all of its tags, not only the first. */
+function categoriesOf(model: Model, node: number, by: ColourBy, now: number): string[] {
   if (by === "changed") {
     const days = (now - model.modified[node]! * 1000) / 86_400_000;
-    return AGES.find(([, most]) => days <= most)![0];
+    return [AGES.find(([, most]) => days <= most)![0]];
   }
-  if (by === "freshness") return FRESHNESS[model.freshness[node]!];
-  if (isEntity(model, node) && by !== "community") return `Memory: ${typeOf(model, node)}`;
-  if (by === "type") return typeOf(model, node);
+  if (by === "freshness") return [FRESHNESS[model.freshness[node]!]];
+  if (isEntity(model, node) && by !== "community") return [`Memory: ${typeOf(model, node)}`];
+  if (by === "type") return [typeOf(model, node)];
   if (by === "tag") {
-    const [first] = model.data.notes.tags[node] ?? [];
     // A nested tag counts as its topmost part.
-    return first === undefined ? NO_TAG : `#${model.data.tags[first]!.split("/")[0]}`;
+    const tags = (model.data.notes.tags[node] ?? []).map((tag) => `#${model.data.tags[tag]!.split("/")[0]}`);
+    return tags.length ? [...new Set(tags)] : [NO_TAG];
   }
-  if (by === "community") {
-    if (!model.degree[node]) return "Unlinked";
-    return `c${model.data.community[node]}`;
-  }
-  const folder = model.data.folders[model.data.notes.folder[node]!] ?? "";
-  return topFolder(model, folder);
+  if (by === "community") return [model.degree[node] ? `c${model.data.community[node]}` : "Unlinked"];
+  return [topFolder(model, model.data.folders[model.data.notes.folder[node]!] ?? "")];
 }
 
 /** The level of folders that tells notes apart: below a folder that holds nearly everything, its subfolders. */
@@ -87,13 +84,20 @@ function commonFolder(model: Model): string {
 /** Nodes without what the colours tell apart: grey, and last. */
 const isRest = (category: string) => category === "Unlinked" || category === NO_TAG;
 
-/** The colour of every node, and the legend, largest first. */
-export function colour(model: Model, by: ColourBy, dark: boolean): { categories: string[]; colours: Map<string, string>; legend: Legend[] } {
+export interface Painted {
+  /** The categories of each node, in the order of the legend. */
+  categories: string[][];
+  colours: Map<string, string>;
+  /** Largest first. */
+  legend: Legend[];
+}
+
+/** What every node belongs to, the colour of each category, and the legend. */
+export function colour(model: Model, by: ColourBy, dark: boolean): Painted {
   const now = Date.now();
-  const categories = Array.from({ length: model.size }, (_, node) => categoryOf(model, node, by, now));
+  const categories = Array.from({ length: model.size }, (_, node) => categoriesOf(model, node, by, now));
   const counts = new Map<string, number>();
-  for (const category of categories) counts.set(category, (counts.get(category) ?? 0) + 1);
-  const colours = new Map<string, string>();
+  for (const category of categories.flat()) counts.set(category, (counts.get(category) ?? 0) + 1);
   let legend: Legend[];
   const row = (label: string, colour: string): Legend => ({ label, category: label, colour, count: counts.get(label) ?? 0 });
   if (by === "changed") {
@@ -105,22 +109,36 @@ export function colour(model: Model, by: ColourBy, dark: boolean): { categories:
   } else {
     const hues = palette(dark);
     const sorted = [...counts].sort((a, b) => Number(isRest(a[0])) - Number(isRest(b[0])) || b[1] - a[1]);
+    const labels = by === "community" ? communityNames(model, sorted.map(([category]) => category)) : sorted.map(([category]) => category);
     legend = sorted.map(([category, count], at) => ({
       category,
       count,
       colour: isRest(category) ? other(dark) : (hues[at] ?? other(dark)),
-      label: by === "community" ? communityName(model, category) : category,
+      label: labels[at]!,
     }));
   }
-  for (const row of legend) colours.set(row.category, row.colour);
-  return { categories, colours, legend };
+  if (by === "tag") {
+    const rank = new Map(legend.map((row, at) => [row.category, at]));
+    for (const list of categories) list.sort((a, b) => rank.get(a)! - rank.get(b)!);
+  }
+  return { categories, colours: new Map(legend.map((row) => [row.category, row.colour])), legend };
 }
 
-function communityName(model: Model, category: string): string {
-  const found = model.communities.find((community) => `c${community.number}` === category);
-  if (found) return found.label;
-  if (category === "Unlinked") return category;
-  // Too small for a label in the picture: named by its most central node.
-  const most = model.order.find((node) => model.degree[node] && `c${model.data.community[node]}` === category);
-  return most === undefined ? "Group" : model.names[most]!;
+/** Those with a name in the picture have the same here. The others are too small for that: named by their most central node. */
+function communityNames(model: Model, categories: string[]): string[] {
+  const known = new Map(model.communities.map((community) => [`c${community.number}`, community.label]));
+  const members = new Map<string, number[]>();
+  for (const node of model.order) {
+    if (!model.degree[node]) continue;
+    const category = `c${model.data.community[node]}`;
+    const list = members.get(category);
+    if (list) list.push(node);
+    else members.set(category, [node]);
+  }
+  const name = (category: string) => {
+    const own = members.get(category);
+    const label = known.get(category) ?? (own ? model.names[own[0]!]! : category);
+    return { label, detail: own ? detailOf(model, own) : "" };
+  };
+  return distinct(categories.map(name));
 }

@@ -25,6 +25,7 @@ export interface Model {
 
 export interface Community {
   number: number;
+  /** No two of them are the same. */
   label: string;
   members: number[];
   x: number;
@@ -137,7 +138,32 @@ function findCommunities(model: Model, order: number[]): Community[] {
       hull: convexHull(near.map((node) => [data.x[node]!, data.y[node]!])),
     });
   }
-  return found.sort((a, b) => b.members.length - a.members.length);
+  found.sort((a, b) => b.members.length - a.members.length);
+  const labels = distinct(found.map(({ label, members }) => ({ label, detail: detailOf(model, members) })));
+  return found.map((community, at) => ({ ...community, label: labels[at]! }));
+}
+
+/** Names that would be the same get a second part, and a number where even that is the same. */
+export function distinct(names: { label: string; detail: string }[]): string[] {
+  const count = (labels: string[]) => labels.reduce((counts, label) => counts.set(label, (counts.get(label) ?? 0) + 1), new Map<string, number>());
+  const first = count(names.map(({ label }) => label));
+  const longer = names.map(({ label, detail }) => (first.get(label)! > 1 && detail && detail !== label ? `${label} · ${detail}` : label));
+  const second = count(longer);
+  const used = new Map<string, number>();
+  return longer.map((label) => {
+    if (second.get(label)! === 1) return label;
+    const number = (used.get(label) ?? 0) + 1;
+    used.set(label, number);
+    return `${label} (${number})`;
+  });
+}
+
+/** What tells a group from another of the same name: the folder above, else the most central member. */
+export function detailOf(model: Model, members: number[]): string {
+  const most = members[0]!;
+  const label = communityLabel(model, members);
+  if (label !== model.names[most]) return model.names[most]!;
+  return most < model.notes ? (model.data.folders[model.data.notes.folder[most]!] ?? "").split("/").slice(-2).join("/") : typeOf(model, most);
 }
 
 /** The folder that most of them share, else the most central of them. */
@@ -173,22 +199,48 @@ function convexHull(points: [number, number][]): [number, number][] {
   return [...half(sorted), ...half(sorted.reverse())];
 }
 
-export function neighbours(model: Model, node: number): number[] {
-  return [...new Set(model.targets.subarray(model.starts[node]!, model.starts[node + 1]!))];
+/** The links between a node and one of its neighbours, all in one: their types, by the way they point. */
+export interface Bond {
+  other: number;
+  out: Set<number>;
+  into: Set<number>;
+}
+
+export const typesOf = (bond: Bond): number[] => [...new Set([...bond.out, ...bond.into])];
+
+/** The types of links that are not shown, by their place. */
+export type HiddenTypes = ReadonlySet<number>;
+const NONE: HiddenTypes = new Set();
+
+/** What a node is linked to, each node once. */
+export function bonds(model: Model, node: number, hidden: HiddenTypes = NONE): Bond[] {
+  const found = new Map<number, Bond>();
+  for (let at = model.starts[node]!; at < model.starts[node + 1]!; at++) {
+    const [other, type] = [model.targets[at]!, model.types[at]!];
+    if (hidden.has(type)) continue;
+    let bond = found.get(other);
+    if (!bond) found.set(other, (bond = { other, out: new Set(), into: new Set() }));
+    (model.outward[at] ? bond.out : bond.into).add(type);
+  }
+  return [...found.values()];
+}
+
+export function neighbours(model: Model, node: number, hidden: HiddenTypes = NONE): number[] {
+  return bonds(model, node, hidden).map(({ other }) => other);
 }
 
 /** The nodes within some links. */
-export function around(model: Model, node: number, depth: number): Set<number> {
+export function around(model: Model, node: number, depth: number, hidden: HiddenTypes = NONE): Set<number> {
   const found = new Set([node]);
   let ring = [node];
   for (let step = 0; step < depth; step++) {
-    ring = ring.flatMap((from) => neighbours(model, from)).filter((to) => !found.has(to) && found.add(to));
+    ring = ring.flatMap((from) => neighbours(model, from, hidden)).filter((to) => !found.has(to) && found.add(to));
   }
   return found;
 }
 
 /** A shortest path, whichever way the links point. */
-export function shortestPath(model: Model, from: number, to: number): number[] | null {
+export function shortestPath(model: Model, from: number, to: number, hidden: HiddenTypes = NONE): number[] | null {
   const before = new Int32Array(model.size).fill(-1);
   before[from] = from;
   let ring = [from];
@@ -197,7 +249,7 @@ export function shortestPath(model: Model, from: number, to: number): number[] |
     for (const node of ring) {
       for (let at = model.starts[node]!; at < model.starts[node + 1]!; at++) {
         const other = model.targets[at]!;
-        if (before[other] === -1) {
+        if (before[other] === -1 && !hidden.has(model.types[at]!)) {
           before[other] = node;
           next.push(other);
         }
@@ -209,4 +261,27 @@ export function shortestPath(model: Model, from: number, to: number): number[] |
   const path = [to];
   while (path[0] !== from) path.unshift(before[path[0]!]!);
   return path;
+}
+
+/** What the address of the graph names: nothing, `note/PATH`, `entity/NUMBER`, or `path/FROM/TO` with an entity as `entity:NUMBER`. */
+export function nodesOfAddress(model: Model, arg: string): number[] {
+  const [kind = "", ...rest] = arg.split("/");
+  const place = (key: string) => model.places.get(key.startsWith("entity:") ? key : noteKey(key));
+  if (kind === "path") {
+    // Paths of notes have slashes too: the right one has a node at each side.
+    for (let at = 1; at < rest.length; at++) {
+      const [from, to] = [place(rest.slice(0, at).join("/")), place(rest.slice(at).join("/"))];
+      if (from !== undefined && to !== undefined) return from === to ? [from] : [from, to];
+    }
+    return [];
+  }
+  const node = place(kind === "entity" ? entityKey(Number(rest[0])) : rest.join("/"));
+  return arg && node !== undefined ? [node] : [];
+}
+
+export function addressOfNodes(model: Model, nodes: number[]): string {
+  const [first, second] = nodes;
+  if (first === undefined) return "";
+  if (second !== undefined) return `path/${keyOf(model, first)}/${keyOf(model, second)}`;
+  return isEntity(model, first) ? `entity/${model.data.entities.id[first - model.notes]}` : `note/${keyOf(model, first)}`;
 }

@@ -3,29 +3,58 @@
 import { NodeSquareProgram } from "@sigma/node-square";
 import Graph from "graphology";
 import Sigma from "sigma";
-import { EdgeLineProgram, NodeCircleProgram } from "sigma/rendering";
-import { type Model, isEntity, neighbours } from "./model";
+import { NodeCircleProgram } from "sigma/rendering";
+import { Boxes } from "./boxes";
+import { createEdgeProgram } from "./edge_program";
+import { type Bond, bonds, type HiddenTypes, isEntity, type Model, neighbours, typesOf } from "./model";
 
 export interface Look {
   dark: boolean;
   background: string;
   text: string;
   muted: string;
-  edge: (source: number, target: number) => string;
   accent: string;
+  edge: (source: number, target: number, type: number) => string;
+  /** The colour of a type of links, and null for plain ones. */
+  typeColour: (type: number) => string | null;
+  typeName: (type: number) => string;
+  hiddenTypes: HiddenTypes;
+  /** The colour of a group as a whole, and null where its nodes have several. */
+  groupColour: (members: number[]) => string | null;
   /** The colour of a node, and null when a filter hides it. */
   colour: (node: number) => string | null;
 }
 
+/** A link between two nodes in the picture. */
+type Link = Bond & { node: number };
+
+/** What one drawing needs: where nodes are, how large, what stands out, and where there is room. */
+interface Frame {
+  at: (node: number) => [number, number];
+  size: (node: number) => number;
+  ratio: number;
+  lit: Set<number> | null;
+  width: number;
+  height: number;
+  taken: Boxes;
+}
+
 export interface Events {
-  hover: (node: number | null) => void;
   click: (node: number, shift: boolean) => void;
   clickStage: () => void;
   open: (node: number) => void;
 }
 
-/** Above this, edges are left out while the camera moves. */
+/** Above this, edges are left out while the camera moves; below, where this machine turns out to be too slow for them. */
 const MANY_EDGES = 60_000;
+const SLOW_FRAME_MS = 40;
+const SLOW_FRAMES = 8;
+/** From here on, long edges fade. */
+const DENSE_EDGES = 600;
+/** Arrows and names of links that are drawn at once. */
+const MAX_ARROWS = 400;
+const MAX_LINK_NAMES = 30;
+const TYPED_WIDTH = 1.6;
 const MAX_LABELS = 140;
 /** With more nodes in view, labels take the place beside their node or none. */
 const CROWDED = 150;
@@ -45,6 +74,10 @@ export class Scene {
   private hidden = new Uint8Array(0);
   private widths = new Map<string, number>();
   private look: Look;
+  private typed: number[] = [];
+  private slow = { last: 0, frames: 0 };
+  /** What is written in the picture and where, for tests. */
+  written: { text: string; box: [number, number, number, number] }[] = [];
 
   constructor(
     readonly container: HTMLElement,
@@ -63,7 +96,8 @@ export class Scene {
       defaultEdgeType: "line",
       defaultNodeType: "circle",
       nodeProgramClasses: { circle: NodeCircleProgram, square: NodeSquareProgram },
-      edgeProgramClasses: { line: EdgeLineProgram },
+      edgeProgramClasses: { line: createEdgeProgram(Math.min(1, Math.max(0, Math.log10(edges / DENSE_EDGES)))) },
+      minEdgeThickness: 0.8,
       minCameraRatio: 0.01,
       maxCameraRatio: 2.5,
       stagePadding: 40,
@@ -76,10 +110,13 @@ export class Scene {
     });
     this.hulls = this.layer("hulls", { beforeLayer: "edges" });
     this.above = this.layer("above", { beforeLayer: "mouse" });
-    this.sigma.on("afterRender", () => this.draw());
+    this.sigma.on("afterRender", () => {
+      this.draw();
+      this.watchSpeed();
+    });
     this.sigma.on("resize", () => this.resize());
-    this.sigma.on("enterNode", ({ node }) => this.hover(Number(node), events));
-    this.sigma.on("leaveNode", () => this.hover(null, events));
+    this.sigma.on("enterNode", ({ node }) => this.hover(Number(node)));
+    this.sigma.on("leaveNode", () => this.hover(null));
     this.sigma.on("clickNode", ({ node, event }) => events.click(Number(node), (event.original as MouseEvent).shiftKey));
     this.sigma.on("doubleClickNode", ({ node, preventSigmaDefault }) => {
       preventSigmaDefault();
@@ -89,6 +126,16 @@ export class Scene {
     this.resize();
     this.sigma.getCamera().setState(this.fitted(model.order, 0.3));
     this.recolour(look);
+  }
+
+  /** Edges that a machine draws too slowly are left out while the camera moves. */
+  private watchSpeed() {
+    const now = performance.now();
+    const took = now - this.slow.last;
+    this.slow.last = now;
+    // Longer than that, it was at rest.
+    if (took > 400 || !this.sigma.getMouseCaptor().isMoving) this.slow.frames = 0;
+    else if (took > SLOW_FRAME_MS && ++this.slow.frames >= SLOW_FRAMES) this.sigma.setSetting("hideEdgesOnMove", true);
   }
 
   private layer(id: string, place: object): CanvasRenderingContext2D {
@@ -134,10 +181,17 @@ export class Scene {
       (key, attributes) => {
         const at = Number(key) * 3;
         const [source, target] = [edges[at]!, edges[at + 1]!];
-        return { ...attributes, color: look.edge(source, target), hidden: !!(this.hidden[edges[at]!] || this.hidden[edges[at + 1]!]) };
+        const type = edges[at + 2]!;
+        const hidden = !!(this.hidden[source] || this.hidden[target]) || look.hiddenTypes.has(type);
+        return { ...attributes, color: look.edge(source, target, type), size: look.typeColour(type) ? TYPED_WIDTH : 1, hidden };
       },
-      { attributes: ["color", "hidden"] },
+      { attributes: ["color", "hidden", "size"] },
     );
+    this.typed = [];
+    for (let at = 0; at < edges.length; at += 3) {
+      const [source, target, type] = [edges[at]!, edges[at + 1]!, edges[at + 2]!];
+      if (look.typeColour(type) && !look.hiddenTypes.has(type) && !this.hidden[source] && !this.hidden[target]) this.typed.push(at);
+    }
     this.sigma.refresh();
   }
 
@@ -152,10 +206,9 @@ export class Scene {
     this.sigma.scheduleRender();
   }
 
-  private hover(node: number | null, events: Events) {
+  private hover(node: number | null) {
     this.hovered = node;
     this.container.classList.toggle("over-node", node !== null);
-    events.hover(node);
     this.sigma.scheduleRender();
   }
 
@@ -228,24 +281,6 @@ export class Scene {
     this.sigma.getCamera().setState(state);
   }
 
-  /** Times of frames while the camera circles, and of the script in each, for measuring. */
-  async measure(frames: number): Promise<{ frame: number; script: number }[]> {
-    const camera = this.sigma.getCamera();
-    const times: { frame: number; script: number }[] = [];
-    let last = performance.now();
-    let [begun, script] = [0, 0];
-    this.sigma.on("beforeRender", () => (begun = performance.now()));
-    this.sigma.on("afterRender", () => (script = performance.now() - begun));
-    for (let n = 0; n < frames; n++) {
-      camera.setState({ x: 0.5 + 0.15 * Math.cos(n / 10), y: 0.5 + 0.15 * Math.sin(n / 10), ratio: 0.6 });
-      await new Promise(requestAnimationFrame);
-      const now = performance.now();
-      times.push({ frame: now - last, script });
-      last = now;
-    }
-    return times;
-  }
-
   destroy() {
     this.sigma.kill();
   }
@@ -288,15 +323,36 @@ export class Scene {
     this.drawHulls(ratio);
     const centre = this.hovered ?? null;
     const lit = this.litNodes(centre);
-    if (lit) this.drawLit(lit, centre, at, size, width, height);
-    this.drawLabels(at, size, ratio, lit, width, height);
+    const frame: Frame = { at, size, ratio, lit, width, height, taken: new Boxes(width, height) };
+    this.written = [];
+    this.reserve(frame);
+    if (lit) this.drawLit(lit, centre, frame);
+    else this.drawArrows(frame);
+    this.drawLabels(frame);
+  }
+
+  /** Controls, and in an open view nodes: no label stands on them. In a crowded one there is no other place than on nodes. */
+  private reserve({ at, size, lit, width, height, taken }: Frame) {
+    const own = this.container.getBoundingClientRect();
+    for (const part of this.container.parentElement?.querySelectorAll(".legend, .graph-top > *, .graph-tools > *, .graph-hint") ?? []) {
+      const box = part.getBoundingClientRect();
+      if (box.width && box.height) taken.block(box.left - own.left, box.top - own.top, box.width, box.height);
+    }
+    const visible = this.visible(at, lit, width, height);
+    if (visible.length > CROWDED) return;
+    for (const node of visible) {
+      const [x, y] = at(node);
+      const radius = size(node);
+      taken.block(x - radius, y - radius, 2 * radius, 2 * radius);
+    }
   }
 
   /** What stands out, if something does. */
   private litNodes(centre: number | null): Set<number> | null {
     if (this.path) return new Set(this.path);
     const centres = centre === null ? this.focus : [centre];
-    if (centres.length) return new Set([...centres, ...centres.flatMap((node) => neighbours(this.model, node))].filter((n) => !this.hidden[n]));
+    const near = (node: number) => neighbours(this.model, node, this.look.hiddenTypes);
+    if (centres.length) return new Set([...centres, ...centres.flatMap(near).filter((node) => !this.hidden[node])]);
     return this.matches;
   }
 
@@ -311,7 +367,7 @@ export class Scene {
     for (const community of this.model.communities.slice(0, 60)) {
       const shown = community.members.filter((node) => !this.hidden[node]);
       if (shown.length < community.members.length / 2 || community.hull.length < 3) continue;
-      const colour = this.look.colour(shown[0]!) ?? this.look.muted;
+      const colour = this.look.groupColour(shown) ?? this.look.muted;
       context.fillStyle = colour;
       context.strokeStyle = colour;
       context.lineWidth = 26;
@@ -326,14 +382,8 @@ export class Scene {
     }
   }
 
-  private drawLit(
-    lit: Set<number>,
-    centre: number | null,
-    at: (node: number) => [number, number],
-    size: (node: number) => number,
-    width: number,
-    height: number,
-  ) {
+  private drawLit(lit: Set<number>, centre: number | null, frame: Frame) {
+    const { at, size, width, height } = frame;
     const context = this.above;
     const { look, model } = this;
     context.globalAlpha = look.dark ? 0.78 : 0.82;
@@ -341,24 +391,8 @@ export class Scene {
     context.fillRect(0, 0, width, height);
     context.globalAlpha = 1;
     const centres = this.path ?? (centre === null ? this.focus : [centre]);
-    context.strokeStyle = look.accent;
-    context.lineWidth = this.path ? 2.5 : 1.25;
-    // Of a hub with a thousand links only the direction shows.
-    context.globalAlpha = this.path ? 1 : Math.min(0.6, 0.6 * Math.sqrt(60 / lit.size));
-    context.beginPath();
-    if (this.path) {
-      for (const node of this.path) context.lineTo(...at(node));
-    } else {
-      for (const node of centres) {
-        for (const other of neighbours(model, node)) {
-          if (!lit.has(other)) continue;
-          context.moveTo(...at(node));
-          context.lineTo(...at(other));
-        }
-      }
-    }
-    context.stroke();
-    context.globalAlpha = 1;
+    const links = this.litLinks(lit, centres);
+    this.drawLinks(links, frame);
     for (const node of lit) {
       const [x, y] = at(node);
       if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
@@ -376,31 +410,97 @@ export class Scene {
         context.stroke();
       }
     }
+    this.nameLinks(links, frame);
+  }
+
+  /** The links along the path, or those of what is selected. */
+  private litLinks(lit: Set<number>, centres: number[]): Link[] {
+    const { model, path } = this;
+    const hidden = this.look.hiddenTypes;
+    const of = (node: number, wanted: (other: number) => boolean) =>
+      bonds(model, node, hidden).filter(({ other }) => wanted(other)).map((bond) => ({ ...bond, node }));
+    if (path) return path.slice(1).flatMap((node, at) => of(path[at]!, (other) => other === node));
+    return centres.flatMap((node, n) => of(node, (other) => lit.has(other) && !centres.slice(0, n).includes(other)));
+  }
+
+  private drawLinks(links: Link[], { at, size }: Frame) {
+    const context = this.above;
+    const { look, path } = this;
+    // Of a hub with a thousand links only the direction shows.
+    const strength = path ? 1 : Math.min(1, Math.sqrt(60 / Math.max(1, links.length)));
+    for (const link of links) {
+      const typed = this.typeOf(link);
+      const colour = (typed !== null && look.typeColour(typed)) || look.accent;
+      context.globalAlpha = strength * (typed === null && !path ? 0.6 : 1);
+      context.strokeStyle = colour;
+      context.fillStyle = colour;
+      context.lineWidth = path ? 2.5 : typed === null ? 1.25 : 2;
+      const [from, to] = [at(link.node), at(link.other)];
+      context.beginPath();
+      context.moveTo(...from);
+      context.lineTo(...to);
+      context.stroke();
+      if (!path && links.length > MAX_ARROWS) continue;
+      if (link.out.size) this.arrow(from, to, size(link.other), path ? 10 : 8);
+      if (link.into.size) this.arrow(to, from, size(link.node) + 4, path ? 10 : 8);
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** The first type of a link that is not plain. */
+  private typeOf(bond: Bond): number | null {
+    return typesOf(bond).find((type) => this.look.typeColour(type) !== null) ?? null;
+  }
+
+  /** Types beside the middle of their links: all along a path, else those that are not plain. */
+  private nameLinks(links: Link[], { at, taken }: Frame) {
+    const { look, path } = this;
+    let named = 0;
+    for (const link of links) {
+      const shown = typesOf(link).filter((type) => path || look.typeColour(type) !== null);
+      if (!shown.length || named >= MAX_LINK_NAMES) continue;
+      const [from, to] = [at(link.node), at(link.other)];
+      if (Math.hypot(to[0] - from[0], to[1] - from[1]) < 48) continue;
+      const colour = look.typeColour(shown[0]!) ?? look.muted;
+      const text = shown.map(look.typeName).join(", ");
+      // At the middle, else nearer to one of the ends.
+      const places = [0.5, 0.62, 0.38].map((part): [number, number] => [from[0] + (to[0] - from[0]) * part, from[1] + (to[1] - from[1]) * part]);
+      if (places.some(([x, y]) => this.label(taken, text, x, y, `500 11px ${FONT}`, 11, colour, "center"))) named++;
+    }
+  }
+
+  /** The directions of typed links, as far as there is room for them. */
+  private drawArrows({ at, size, width, height }: Frame) {
+    const { edges } = this.model.data;
+    const seen: [[number, number], [number, number], number, number][] = [];
+    for (const edge of this.typed) {
+      const [from, to] = [at(edges[edge]!), at(edges[edge + 1]!)];
+      if (to[0] < 0 || to[1] < 0 || to[0] > width || to[1] > height) continue;
+      if (Math.hypot(to[0] - from[0], to[1] - from[1]) < 24) continue;
+      if (seen.push([from, to, edges[edge + 1]!, edges[edge + 2]!]) > MAX_ARROWS) return;
+    }
+    for (const [from, to, target, type] of seen) {
+      this.above.fillStyle = this.look.typeColour(type)!;
+      this.arrow(from, to, size(target), 7);
+    }
+  }
+
+  /** The head of an arrow, where it meets a node. */
+  private arrow(from: [number, number], to: [number, number], radius: number, length: number) {
+    const angle = Math.atan2(to[1] - from[1], to[0] - from[0]);
+    const [x, y] = [to[0] - (radius + 1) * Math.cos(angle), to[1] - (radius + 1) * Math.sin(angle)];
+    const context = this.above;
+    context.beginPath();
+    context.moveTo(x, y);
+    for (const side of [-0.4, 0.4]) context.lineTo(x - length * Math.cos(angle + side), y - length * Math.sin(angle + side));
+    context.closePath();
+    context.fill();
   }
 
   /** Most important first, and none over another. */
-  private drawLabels(
-    at: (node: number) => [number, number],
-    size: (node: number) => number,
-    ratio: number,
-    lit: Set<number> | null,
-    width: number,
-    height: number,
-  ) {
+  private drawLabels({ at, size, ratio, lit, width, height, taken }: Frame) {
     const { model, look } = this;
-    const context = this.above;
-    const taken = new Boxes(width, height);
-    // In an open view no label stands on a node; in a crowded one there is no other place.
     const visible = this.visible(at, lit, width, height);
-    if (visible.length <= CROWDED) {
-      for (const node of visible) {
-        const [x, y] = at(node);
-        const radius = size(node);
-        taken.take(x - radius, y - radius, 2 * radius, 2 * radius);
-      }
-    }
-    context.textBaseline = "middle";
-    context.lineJoin = "round";
     const isFar = ratio > 0.45 && model.communities.length > 1 && model.size > 60 && !lit;
     const named = new Set<string>();
     if (isFar) {
@@ -464,7 +564,11 @@ export class Scene {
       this.widths.set(key, width);
     }
     const left = align === "center" ? x - width / 2 : align === "right" ? x - width : x;
-    if (!taken.take(left - 3, y - px * 0.7, width + 6, px * 1.4)) return false;
+    const box: [number, number, number, number] = [left - 3, y - px * 0.7, width + 6, px * 1.4];
+    if (!taken.take(...box)) return false;
+    this.written.push({ text: shown, box });
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
     context.textAlign = align;
     context.strokeStyle = this.look.background;
     context.globalAlpha = 0.85;
@@ -473,34 +577,6 @@ export class Scene {
     context.globalAlpha = 1;
     context.fillStyle = colour;
     context.fillText(shown, x, y);
-    return true;
-  }
-}
-
-/** Where labels stand already. */
-class Boxes {
-  private readonly rows = new Map<number, [number, number, number, number][]>();
-  private static readonly ROW = 32;
-
-  constructor(
-    private readonly width: number,
-    private readonly height: number,
-  ) {}
-
-  take(x: number, y: number, width: number, height: number): boolean {
-    if (x < 0 || y < 0 || x + width > this.width || y + height > this.height) return false;
-    const [first, last] = [Math.floor(y / Boxes.ROW), Math.floor((y + height) / Boxes.ROW)];
-    for (let row = first; row <= last; row++) {
-      for (const [left, top, right, bottom] of this.rows.get(row) ?? []) {
-        if (x < right && x + width > left && y < bottom && y + height > top) return false;
-      }
-    }
-    for (let row = first; row <= last; row++) {
-      const boxes = this.rows.get(row);
-      const box: [number, number, number, number] = [x, y, x + width, y + height];
-      if (boxes) boxes.push(box);
-      else this.rows.set(row, [box]);
-    }
     return true;
   }
 }

@@ -2,11 +2,13 @@
 import { signal } from "@preact/signals";
 import { call } from "../api";
 import { excerpt } from "../markdown";
-import { go, href } from "../router";
+import { entityKey } from "../graph/model";
+import { go, href, route } from "../router";
 import { memoryVersion, notesVersion } from "../state";
 import type { Entity, LinkedPage, NoteNode, Page } from "../types";
 import { ago, count, folderOf, plural } from "./format";
 import { Icon } from "./icons";
+import { pathFrom } from "./path_picker";
 import { Failed, FreshnessMark, Skeleton, useLoad } from "./states";
 
 export type Selection = { kind: "note"; id: string } | { kind: "entity"; id: number } | null;
@@ -57,9 +59,7 @@ function NoteCard({ id }: { id: string }) {
         <a class="button" href={href("note", page.filepath)}>
           Open
         </a>
-        <button class="button quiet" onClick={() => go("graph", `note/${page.filepath}`)}>
-          Show in graph
-        </button>
+        <GraphActions address={`note/${page.filepath}`} from={page.filepath} />
       </div>
       {!!node?.tags.length && (
         <p class="tags">
@@ -78,6 +78,23 @@ function NoteCard({ id }: { id: string }) {
           <LinkedEntities entities={node.entities} />
         </section>
       )}
+    </>
+  );
+}
+
+/** Where it is among the others, and how it hangs together with one of them. */
+function GraphActions({ address, from }: { address: string; from: string }) {
+  const isShown = route.value.view === "graph" && route.value.arg === address;
+  return (
+    <>
+      {!isShown && (
+        <button class="button quiet" onClick={() => go("graph", address)}>
+          Show in graph
+        </button>
+      )}
+      <button class="button quiet" onClick={() => (pathFrom.value = from)}>
+        Path to…
+      </button>
     </>
   );
 }
@@ -155,9 +172,7 @@ function EntityCard({ id }: { id: number }) {
         <a class="button" href={href("memory", id)}>
           Open
         </a>
-        <button class="button quiet" onClick={() => go("graph", `entity/${id}`)}>
-          Show in graph
-        </button>
+        <GraphActions address={`entity/${id}`} from={entityKey(id)} />
       </div>
       <ul class="plain observations">
         {data.observations.slice(0, 5).map((observation) => (

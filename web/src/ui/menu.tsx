@@ -1,22 +1,18 @@
 // The command menu: every note, entity, tag, view and action by a few letters.
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { go, route } from "../router";
 import { call } from "../api";
 import { canWrite, graph, has, isDark, loadGraph, status, toggleTheme } from "../state";
+import { type Choice, Chooser, ENOUGH, fuzzy } from "./chooser";
 import { chosenEditor, EDITORS, editorAddress } from "./editors";
 import { folderOf } from "./format";
-import { Icon, type IconName } from "./icons";
+import type { IconName } from "./icons";
 
 export const menuOpen = signal(false);
 export const helpOpen = signal(false);
 
-interface Entry {
-  name: string;
-  detail: string;
-  icon: IconName;
-  key: string;
-  run: () => void;
+interface Entry extends Choice {
   weight: number;
 }
 
@@ -65,22 +61,6 @@ function entries(): Entry[] {
   return list;
 }
 
-/** How well letters match a name: all in order, better at the start of words and together. 0 for not at all. */
-export function fuzzy(typed: string, name: string): number {
-  const [want, have] = [typed.toLowerCase(), name.toLowerCase()];
-  const whole = have.indexOf(want);
-  if (whole >= 0) return 1 - whole / (have.length + 20) - have.length / 2000 + (whole === 0 || /\W/.test(have[whole - 1]!) ? 0.3 : 0);
-  let score = 0;
-  let at = -1;
-  for (const letter of want) {
-    const next = have.indexOf(letter, at + 1);
-    if (next < 0) return 0;
-    score += next === at + 1 ? 1 : next === 0 || /\W/.test(have[next - 1]!) ? 0.8 : 0.2;
-    at = next;
-  }
-  return (0.7 * score) / Math.max(want.length, 3) - have.length / 1000;
-}
-
 const SHOWN = 12;
 /** Why the last note could not be created. */
 const notCreated = signal("");
@@ -97,92 +77,42 @@ async function newNote(title: string) {
 
 export function CommandMenu() {
   const open = menuOpen.value;
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [typed, setTyped] = useState("");
-  const [at, setAt] = useState(0);
   const data = graph.value;
   const all = useMemo(() => (open ? entries() : []), [open, data]);
-  const found = useMemo(() => {
+  const find = (words: string): Choice[] => {
     const old = recent();
-    const words = typed.trim();
     const score = (entry: Entry) => {
       const place = old.indexOf(entry.key);
       const bonus = entry.weight + (place >= 0 ? 0.3 - place / 200 : 0);
       if (!words) return place >= 0 ? 2 - place / 100 : entry.weight;
       const match = fuzzy(words, entry.name);
-      return match > 0.25 ? match + bonus : 0;
+      return match > ENOUGH ? match + bonus : 0;
     };
-    const search: Entry = { name: `Search the text for “${words}”`, icon: "search", detail: "", key: "do:search", run: () => go("search", words), weight: 0 };
-    const fresh: Entry = { name: `New note “${words}”`, icon: "edit", detail: "", key: "do:new", run: () => newNote(words), weight: 0 };
+    const search: Choice = { name: `Search the text for “${words}”`, icon: "search", detail: "", key: "do:search", run: () => go("search", words) };
+    const fresh: Choice = { name: `New note “${words}”`, icon: "edit", detail: "", key: "do:new", run: () => newNote(words) };
     const scored = all.map((entry) => ({ entry, score: score(entry) })).filter((row) => row.score > 0);
-    const best = scored.sort((a, b) => b.score - a.score).slice(0, SHOWN).map((row) => row.entry);
-    if (!words) return best;
-    return [...best.slice(0, SHOWN - 2), search, ...(canWrite.value && has("create_node") ? [fresh] : [])];
-  }, [all, typed]);
-  useEffect(() => {
-    if (open) {
-      loadGraph();
-      setTyped("");
-      setAt(0);
-      dialog.current?.showModal();
-    } else dialog.current?.close();
-  }, [open]);
-  useEffect(() => {
-    setAt(0);
-    if (typed) notCreated.value = "";
-  }, [typed]);
-  const run = (entry: Entry | undefined) => {
-    menuOpen.value = false;
-    // At once, so that the next key goes to the page.
-    (document.activeElement as HTMLElement | null)?.blur();
-    dialog.current?.close();
-    if (entry) {
-      remember(entry.key);
-      entry.run();
-    }
+    const best: Choice[] = scored.sort((a, b) => b.score - a.score).slice(0, SHOWN).map((row) => row.entry);
+    const found = words ? [...best.slice(0, SHOWN - 2), search, ...(canWrite.value && has("create_node") ? [fresh] : [])] : best;
+    const kept = (choice: Choice) => ({ ...choice, run: () => (remember(choice.key), choice.run()) });
+    return found.map(kept);
   };
   return (
-    <dialog ref={dialog} class="menu" aria-label="Search or jump" onClose={() => (menuOpen.value = false)} onClick={(event) => event.target === dialog.current && (menuOpen.value = false)}>
-      <div class="menu-box">
-        <div class="menu-input">
-          <Icon name="search" />
-          <input
-            role="combobox"
-            aria-expanded="true"
-            aria-controls="menu-list"
-            aria-activedescendant={found[at] ? `menu-${at}` : undefined}
-            aria-label="Search or jump"
-            placeholder="Jump to a note, entity, tag or view"
-            value={typed}
-            autocomplete="off"
-            spellcheck={false}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              const move = event.key === "ArrowDown" || (event.ctrlKey && event.key === "n") ? 1 : event.key === "ArrowUp" || (event.ctrlKey && event.key === "p") ? -1 : 0;
-              if (move) setAt((n) => Math.max(0, Math.min(found.length - 1, n + move)));
-              else if (event.key === "Enter") run(found[at]);
-              else return;
-              event.preventDefault();
-            }}
-          />
-          <kbd>Esc</kbd>
-        </div>
-        <ul id="menu-list" role="listbox" aria-label="Matches">
-          {found.map((entry, n) => (
-            <li key={entry.key} id={`menu-${n}`} role="option" aria-selected={n === at} onMouseMove={() => setAt(n)} onClick={() => run(entry)}>
-              <Icon name={entry.icon} size={16} />
-              <span class="name">{entry.name}</span>
-              <span class="where">{entry.detail}</span>
-            </li>
-          ))}
-        </ul>
-        {notCreated.value && (
-          <p class="notice stale" role="alert">
-            {notCreated.value}
-          </p>
-        )}
-      </div>
-    </dialog>
+    <Chooser
+      open={open}
+      close={() => (menuOpen.value = false)}
+      label="Search or jump"
+      placeholder="Jump to a note, entity, tag or view"
+      find={find}
+      data={all}
+      opened={loadGraph}
+      typedInto={() => (notCreated.value = "")}
+    >
+      {notCreated.value && (
+        <p class="notice stale" role="alert">
+          {notCreated.value}
+        </p>
+      )}
+    </Chooser>
   );
 }
 
@@ -202,6 +132,8 @@ const KEYS: [string, string][] = [
   ["Esc", "Close or deselect"],
   ["Arrows + − 0", "Move and zoom the graph"],
   ["n p", "Next and previous node in the graph"],
+  ["f", "Path from the selected node"],
+  ["l", "Only what is around the selected node"],
   ["?", "This list"],
 ];
 

@@ -88,7 +88,7 @@ function Line({ trace }: { trace: Trace }) {
 }
 
 interface Recent {
-  changes: { at: string; kind: string; id: string; title: string; action: string; by: string; summary: string }[];
+  changes: { at: string; kind: string; id: string; entity_id?: number; title: string; action: string; by: string; summary: string }[];
 }
 interface Listed {
   pages: { filepath: string; title: string; updated_at: string }[];
@@ -103,13 +103,15 @@ function Earlier() {
       if (withLog) {
         const { changes } = await call<Recent>("recent_changes", { limit: 50 }, stop);
         return changes.map((change) => ({
-          at: Date.parse(change.at), who: change.by, what: change.action, title: change.title || change.id,
-          to: change.kind === "note" ? href("note", change.id) : href("memory", change.id), where: change.summary,
+          at: Date.parse(change.at), who: change.by, title: change.title || change.id,
+          // The page of an observation or a relation is that of its entity.
+          to: change.kind === "note" ? href("note", change.id) : change.entity_id === undefined ? null : href("memory", change.entity_id),
+          where: change.kind === "note" ? change.summary : change.action.replace(/_/g, " "),
         }));
       }
       const { pages } = await call<Listed>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 50 }, stop);
       return pages.map((page) => ({
-        at: Date.parse(page.updated_at), who: "", what: "changed", title: page.title, to: href("note", page.filepath), where: folderOf(page.filepath),
+        at: Date.parse(page.updated_at), who: "", title: page.title, to: href("note", page.filepath), where: folderOf(page.filepath),
       }));
     },
     [version, withLog],
@@ -121,15 +123,16 @@ function Earlier() {
         <Skeleton rows={8} />
       ) : (
         <ul class="rows">
-          {data.map((row, at) => (
-            <li key={at}>
-              <a href={row.to}>
+          {data.map((row, at) => {
+            const cells = (
+              <>
                 <span class="name">{row.title}</span>
                 <span class="where">{row.who ? `${row.who} · ${row.where}` : row.where}</span>
                 <span class="when" title={when(row.at)}>{ago(row.at)}</span>
-              </a>
-            </li>
-          ))}
+              </>
+            );
+            return <li key={at}>{row.to ? <a href={row.to}>{cells}</a> : <span class="row">{cells}</span>}</li>;
+          })}
         </ul>
       )}
     </section>

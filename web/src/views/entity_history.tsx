@@ -11,6 +11,8 @@ interface Change {
   by: string;
   summary: string;
   change: string;
+  kind: string;
+  title: string;
 }
 
 export function EntityHistory({ id }: { id: number }) {
@@ -42,7 +44,7 @@ export function EntityHistory({ id }: { id: number }) {
             <li key={entry.change}>
               <time title={when(Date.parse(entry.at))}>{ago(Date.parse(entry.at))}</time> {entry.action.replace(/_/g, " ")}{" "}
               <span class="muted">by {entry.by || "an unnamed client"}</span>
-              <p>{entry.summary}</p>
+              <p>{entry.kind === "relation" ? entry.summary.replace(/(: )\S+ \S+ \S+/, (_, colon) => colon + entry.title) : entry.summary}</p>
               {mayUndo && !/; undone by \d+$/.test(entry.summary) && (
                 <button class="text-button" onClick={() => call("undo_change", { change: entry.change }).then(() => setFailed(null), setFailed)}>
                   Undo

@@ -1,15 +1,17 @@
 // The whole vault and memory in one picture. The drawing library is loaded with this view alone.
-import { useComputed } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type ColourBy, colour } from "../graph/colours";
-import { around, buildModel, entityKey, keyOf, type Model, noteKey, shortestPath } from "../graph/model";
-import { Scene } from "../graph/scene";
+import { type ColourBy, colour, type Painted } from "../graph/colours";
+import { linkTypes } from "../graph/link_types";
+import { addressOfNodes, around, bonds, buildModel, isEntity, keyOf, type Model, nodesOfAddress, shortestPath } from "../graph/model";
+import { type Look, Scene } from "../graph/scene";
 import { go } from "../router";
 import { graph, graphError, isDark, loadGraph } from "../state";
-import { count, plural } from "../ui/format";
+import { plural } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { selection } from "../ui/inspector";
+import { pathFrom } from "../ui/path_picker";
 import { Empty, Failed } from "../ui/states";
+import { Filters, type GraphFilter, Legend } from "./graph_legend";
 
 /** A colour multiplied by its alpha already, as the drawing library blends them. */
 function faint(hex: string, alpha: number): string {
@@ -43,82 +45,105 @@ export default function GraphView({ arg }: { arg: string }) {
   return <Picture arg={arg} model={modelOf(data)} />;
 }
 
+/** Colours of edges: plain ones are those of their group where both ends have it; the more there are, the fainter each. */
+function edgeColours(model: Model, painted: Painted, typeColour: (type: number) => string | null, dark: boolean) {
+  // A hundred thousand lines must not hide the nodes.
+  const density = Math.min(1, Math.sqrt(3_000 / Math.max(1, model.data.edges.length / 3)));
+  const neutral = faint(dark ? "#a0a6b2" : "#5c6472", 0.03 + 0.22 * density);
+  const tinted = new Map([...painted.colours].map(([category, colour]) => [category, faint(colour, 0.1 + 0.3 * density)]));
+  const typed = model.data.link_types.map((_, type) => typeColour(type)).map((colour) => colour && faint(colour, 0.3 + 0.5 * density));
+  return (source: number, target: number, type: number) => {
+    const [category] = painted.categories[source]!;
+    return typed[type] ?? (category === painted.categories[target]![0] ? tinted.get(category!)! : neutral);
+  };
+}
+
+/** The colour that at least half of a group has. */
+function groupColour(colour: Look["colour"], members: number[]): string | null {
+  const counts = new Map<string, number>();
+  for (const node of members) {
+    const own = colour(node);
+    if (own) counts.set(own, (counts.get(own) ?? 0) + 1);
+  }
+  const [most, number] = [...counts].sort((a, b) => b[1] - a[1])[0] ?? [null, 0];
+  return number * 2 >= members.length ? most : null;
+}
+
+/** How the graph looks with the chosen colours and filters. */
+function useLook(model: Model, filter: GraphFilter, nearby: Set<number> | null): { look: Look; painted: Painted } {
+  const { by, off, hiddenTypes, from } = filter;
+  const dark = isDark.value;
+  const painted = useMemo(() => colour(model, by, dark), [model, by, dark]);
+  const look = useMemo(() => {
+    const types = new Map(linkTypes(model, dark).map((row) => [row.type, row]));
+    const others = (Object.entries(off) as [ColourBy, ReadonlySet<string>][])
+      .filter(([name, hidden]) => name !== by && hidden.size > 0)
+      .map(([name, hidden]) => ({ hidden, categories: colour(model, name, dark).categories }));
+    const own = off[by];
+    const typeColour = (type: number) => types.get(type)!.colour;
+    const colourOf = (node: number) => {
+      if ((nearby && !nearby.has(node)) || model.modified[node]! < from) return null;
+      if (others.some(({ hidden, categories }) => categories[node]!.every((category) => hidden.has(category)))) return null;
+      // With several tags, the first that is not hidden.
+      const category = painted.categories[node]!.find((category) => !own?.has(category));
+      return category === undefined ? null : painted.colours.get(category)!;
+    };
+    return {
+      dark,
+      background: style("--background"),
+      text: style("--text"),
+      muted: style("--muted"),
+      accent: style("--accent"),
+      edge: edgeColours(model, painted, typeColour, dark),
+      typeColour,
+      typeName: (type: number) => types.get(type)!.label,
+      hiddenTypes,
+      colour: colourOf,
+      groupColour: (members: number[]) => groupColour(colourOf, members),
+    };
+  }, [model, painted, off, hiddenTypes, from, nearby]);
+  return { look, painted };
+}
+
+/** Behind the next layout: the inspector takes its part of the picture first. */
+const afterLayout = (work: () => void) => requestAnimationFrame(() => requestAnimationFrame(work));
+
 function Picture({ arg, model }: { arg: string; model: Model }) {
   const place = useRef<HTMLDivElement>(null);
   const scene = useRef<Scene | null>(null);
   const camera = useRef<ReturnType<Scene["cameraState"]> | null>(null);
   const [by, setBy] = useState<ColourBy>(() => (localStorage.getItem("quipu.colour") as ColourBy) || "community");
   // What the legend hides, for each way to colour: a filter by folder stays when the colours show tags.
-  const [off, setOff] = useState<Partial<Record<ColourBy, ReadonlySet<string>>>>({});
+  const [off, setOff] = useState<GraphFilter["off"]>({});
+  const [offTypes, setOffTypes] = useState<ReadonlySet<string>>(new Set());
   const [since, setSince] = useState(0);
   const [query, setQuery] = useState("");
-  const [picked, setPicked] = useState<number[]>([]);
   const [local, setLocal] = useState(false);
-  const [hovered, setHovered] = useState<number | null>(null);
-  const [legendOpen, setLegendOpen] = useState(() => innerWidth > 900);
-  const dark = isDark.value;
-  const painted = useMemo(() => colour(model, by, dark), [model, by, dark]);
-  const filters = useMemo(
-    () =>
-      (Object.entries(off) as [ColourBy, ReadonlySet<string>][])
-        .filter(([, hidden]) => hidden.size > 0)
-        .map(([name, hidden]) => ({ hidden, categories: name === by ? painted.categories : colour(model, name, dark).categories })),
-    [off, painted],
-  );
+  const hiddenTypes = useMemo(() => new Set(model.data.link_types.flatMap((name, type) => (offTypes.has(name) ? [type] : []))), [model, offTypes]);
   const times = useMemo(() => Float64Array.from(model.modified).sort(), [model]);
   const from = since ? times[Math.min(times.length - 1, Math.floor((since / 100) * times.length))]! : 0;
-  const nearby = useMemo(() => (local && picked.length ? around(model, picked[0]!, 2) : null), [local, picked, model]);
-  const path = useMemo(() => (picked.length === 2 ? shortestPath(model, picked[0]!, picked[1]!) : null), [picked, model]);
+  // The address says what is selected: one node, or the ends of a path.
+  const picked = useMemo(() => nodesOfAddress(model, arg), [model, arg]);
+  const nearby = useMemo(() => (local && picked.length ? around(model, picked[0]!, 2, hiddenTypes) : null), [local, picked, model, hiddenTypes]);
+  const path = useMemo(() => (picked.length === 2 ? shortestPath(model, picked[0]!, picked[1]!, hiddenTypes) : null), [picked, model, hiddenTypes]);
+  const filter: GraphFilter = { by, off, hiddenTypes, from };
+  const { look, painted } = useLook(model, filter, nearby);
 
-  // The more edges, the fainter each: a hundred thousand lines must not hide the nodes.
-  const density = Math.min(1, Math.sqrt(3_000 / Math.max(1, model.data.edges.length / 3)));
-  const neutral = faint(dark ? "#a0a6b2" : "#5c6472", 0.03 + 0.2 * density);
-  const tinted = new Map([...painted.colours].map(([category, colour]) => [category, faint(colour, 0.1 + 0.3 * density)]));
-  const edgeColour = (source: number, target: number) => {
-    const category = painted.categories[source]!;
-    return category === painted.categories[target] ? tinted.get(category)! : neutral;
-  };
-
-  const look = () => ({
-    dark,
-    background: style("--background"),
-    text: style("--text"),
-    muted: style("--muted"),
-    edge: edgeColour,
-    accent: style("--accent"),
-    colour: (node: number) => {
-      if (nearby && !nearby.has(node)) return null;
-      const category = painted.categories[node]!;
-      if (model.modified[node]! < from || filters.some((filter) => filter.hidden.has(filter.categories[node]!))) return null;
-      return painted.colours.get(category)!;
-    },
-  });
-
-  const choose = (nodes: number[]) => {
-    setPicked(nodes);
-    const last = nodes[nodes.length - 1];
-    if (last === undefined) selection.value = null;
-    else if (last < model.notes) selection.value = { kind: "note", id: model.data.notes.id[last]! };
-    else selection.value = { kind: "entity", id: model.data.entities.id[last - model.notes]! };
-    go("graph", last === undefined ? "" : last < model.notes ? `note/${keyOf(model, last)}` : `entity/${model.data.entities.id[last - model.notes]}`, true);
-  };
-  /** Behind the next layout: the inspector takes its part of the picture first. */
-  const showChosen = (node: number) => requestAnimationFrame(() => requestAnimationFrame(() => scene.current?.show([...around(model, node, 1)], true)));
-  const chooseNow = useRef(choose);
-  chooseNow.current = choose;
-  const pickedNow = useRef(picked);
-  pickedNow.current = picked;
+  const choose = (nodes: number[]) => go("graph", addressOfNodes(model, nodes), true);
+  const clicked = useRef(false);
+  const now = useRef({ choose, picked });
+  now.current = { choose, picked };
 
   useEffect(() => {
     const start = performance.now();
-    const drawn = new Scene(place.current!, model, look(), {
-      hover: setHovered,
+    const drawn = new Scene(place.current!, model, look, {
       click: (node, shift) => {
-        const first = pickedNow.current[0];
-        chooseNow.current(shift && first !== undefined && first !== node ? [first, node] : [node]);
+        clicked.current = true;
+        const [first] = now.current.picked;
+        now.current.choose(shift && first !== undefined && first !== node ? [first, node] : [node]);
       },
-      clickStage: () => chooseNow.current([]),
-      open: (node) => (node < model.notes ? go("note", model.data.notes.id[node]!) : go("memory", model.data.entities.id[node - model.notes]!)),
+      clickStage: () => now.current.choose([]),
+      open: (node) => (isEntity(model, node) ? go("memory", model.data.entities.id[node - model.notes]!) : go("note", keyOf(model, node))),
     });
     scene.current = drawn;
     if (camera.current) drawn.setCamera(camera.current);
@@ -132,7 +157,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     };
   }, [model]);
 
-  useEffect(() => scene.current?.recolour(look()), [painted, filters, from, nearby]);
+  useEffect(() => scene.current?.recolour(look), [look]);
   useEffect(() => scene.current?.select(picked, path), [picked, path, model]);
   useEffect(() => {
     const words = query.trim().toLowerCase();
@@ -141,17 +166,27 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     scene.current?.highlight(new Set(found));
     if (found.length && found.length < 40) scene.current?.show(found);
   }, [query, model]);
-
-  // The address names the selected node.
+  const shown = useRef("");
   useEffect(() => {
-    const [kind = "", ...rest] = arg.split("/");
-    const key = kind === "entity" ? entityKey(Number(rest[0])) : noteKey(rest.join("/"));
-    const node = arg ? model.places.get(key) : undefined;
-    if (node === undefined || node === pickedNow.current[pickedNow.current.length - 1]) return;
-    choose([node]);
-    showChosen(node);
-  }, [arg, model]);
+    const last = picked[picked.length - 1];
+    if (last === undefined) selection.value = null;
+    else if (isEntity(model, last)) selection.value = { kind: "entity", id: model.data.entities.id[last - model.notes]! };
+    else selection.value = { kind: "note", id: keyOf(model, last) };
+    // What was clicked is in sight already; a picture that only got a new note stays where it is.
+    const isNew = shown.current !== arg;
+    shown.current = arg;
+    if (last !== undefined && isNew && !clicked.current) afterLayout(() => scene.current?.show(path ?? [...around(model, last, 1)], true));
+    clicked.current = false;
+  }, [picked]);
+  useEffect(() => {
+    if (nearby) afterLayout(() => scene.current?.show([...nearby], true));
+  }, [local]);
 
+  /** Walks through the nodes by importance, for those who use no mouse. */
+  const next = (step: number) => {
+    const at = picked[0] === undefined ? -1 : model.order.indexOf(picked[0]);
+    choose([model.order[(at + step + model.size) % model.size]!]);
+  };
   const keys = (event: KeyboardEvent) => {
     const drawn = scene.current;
     if (!drawn || (event.target as HTMLElement).tagName === "INPUT") return;
@@ -165,31 +200,19 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
       "-": () => drawn.zoom(1.4),
       "0": () => drawn.reset(),
       Escape: () => choose([]),
-      n: () => nextNeighbour(1),
-      p: () => nextNeighbour(-1),
-      Enter: () => picked[0] !== undefined && picked[0] < model.notes && go("note", model.data.notes.id[picked[0]]!),
+      n: () => next(1),
+      p: () => next(-1),
+      f: () => picked[0] !== undefined && (pathFrom.value = keyOf(model, picked[0])),
+      l: () => picked.length > 0 && setLocal(!local),
     };
+    const isCanvas = event.target === place.current;
+    if (isCanvas) step.Enter = () => picked[0] !== undefined && !isEntity(model, picked[0]) && go("note", keyOf(model, picked[0]));
     const action = step[event.key];
     if (action && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       action();
     }
   };
-  /** Walks through the nodes by importance, for those who use no mouse. */
-  const nextNeighbour = (step: number) => {
-    const at = picked[0] === undefined ? -1 : model.order.indexOf(picked[0]);
-    const node = model.order[(at + step + model.size) % model.size]!;
-    choose([node]);
-    showChosen(node);
-  };
-
-  const shownCount = useMemo(() => {
-    const paint = look().colour;
-    let shown = 0;
-    for (let node = 0; node < model.size; node++) if (paint(node)) shown++;
-    return shown;
-  }, [painted, filters, from, nearby]);
-  const hoveredName = useComputed(() => (hovered === null ? "" : model.names[hovered]!));
 
   return (
     <div class="view graph" onKeyDown={keys}>
@@ -199,7 +222,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
         ref={place}
         tabIndex={0}
         role="application"
-        aria-label={`Graph of ${plural(model.notes, "note")} and ${plural(model.size - model.notes, "entity", "entities")}. Arrow keys move, plus and minus zoom, n and p walk through nodes, Enter opens.`}
+        aria-label={`Graph of ${plural(model.notes, "note")} and ${plural(model.size - model.notes, "entity", "entities")}. Arrow keys move, plus and minus zoom, n and p walk through nodes, f finds a path, l shows what is around a node, Enter opens.`}
       />
       <div class="graph-top">
         <label class="graph-search">
@@ -221,54 +244,9 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
           ))}
         </div>
       </div>
-      <section class={`legend ${legendOpen ? "" : "folded"}`} aria-label="Legend and filter">
-        <button class="legend-head" aria-expanded={legendOpen} onClick={() => setLegendOpen(!legendOpen)}>
-          <span>
-            {count(shownCount)} of {plural(model.size, "node")}
-          </span>
-          <Icon name={legendOpen ? "minus" : "plus"} size={14} />
-        </button>
-        {legendOpen && (
-          <>
-            <ul>
-              {painted.legend.slice(0, 9).map((row) => (
-                <li key={row.category}>
-                  <button
-                    aria-pressed={!off[by]?.has(row.category)}
-                    onClick={() => {
-                      const next = new Set(off[by]);
-                      if (!next.delete(row.category)) next.add(row.category);
-                      setOff({ ...off, [by]: next });
-                    }}
-                  >
-                    <Swatch colour={row.colour} square={row.category.startsWith("Memory:")} />
-                    <span class="name">{row.label}</span>
-                    <span class="count">{count(row.count)}</span>
-                  </button>
-                </li>
-              ))}
-              {painted.legend.length > 9 && <li class="rest">and {count(painted.legend.length - 9)} more, in grey</li>}
-            </ul>
-            {filters.length > 0 && (
-              <p class="rest">
-                <button class="text-button" onClick={() => setOff({})}>
-                  Clear filters
-                </button>
-              </p>
-            )}
-            <label class="slider">
-              <span>{from ? `Changed since ${new Date(from * 1000).toISOString().slice(0, 10)}` : "Any time"}</span>
-              <input type="range" min="0" max="99" value={since} onInput={(event) => setSince(Number(event.currentTarget.value))} aria-label="Changed since" />
-            </label>
-            {by === "freshness" && <p class="rest">A note is tracked when its frontmatter names files under source_refs.</p>}
-            {model.size > model.notes && (
-              <p class="shapes">
-                <Swatch colour="currentColor" /> note <Swatch colour="currentColor" square /> memory
-              </p>
-            )}
-          </>
-        )}
-      </section>
+      <Legend model={model} look={look}>
+        <Filters model={model} painted={painted} filter={filter} setOff={setOff} offTypes={offTypes} setOffTypes={setOffTypes} since={since} setSince={setSince} />
+      </Legend>
       <div class="graph-tools">
         {picked.length > 0 && (
           <button class={`button ${local ? "primary" : ""}`} aria-pressed={local} onClick={() => setLocal(!local)}>
@@ -287,17 +265,44 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
           </button>
         </span>
       </div>
-      <p class="graph-hint" aria-live="polite">
-        {picked.length === 2 ? (path ? `Path of ${plural(path.length - 1, "link")}: ${path.map((node) => model.names[node]).join(" → ")}` : "No path between these two") : picked.length ? "Shift-click another node for the path" : hoveredName.value}
-      </p>
+      <Hint model={model} look={look} picked={picked} path={path} />
     </div>
   );
 }
 
-function Swatch({ colour, square }: { colour: string; square?: boolean }) {
+/** What the selection is good for, and the path in words. */
+function Hint({ model, look, picked, path }: { model: Model; look: Look; picked: number[]; path: number[] | null }) {
+  if (!picked.length) return <p class="graph-hint" aria-live="polite" />;
+  if (picked.length === 1) {
+    return (
+      <p class="graph-hint keys-hint" aria-live="polite">
+        Shift-click a second node for the path, or press <kbd>f</kbd>
+      </p>
+    );
+  }
+  if (!path) {
+    const [from, to] = picked.map((node) => model.names[node]);
+    return (
+      <p class="graph-hint" aria-live="polite">
+        No path between {from} and {to}
+        {look.hiddenTypes.size > 0 && " over the links that are shown"}
+      </p>
+    );
+  }
+  const step = (node: number, before: number | undefined) => {
+    const bond = before === undefined ? undefined : bonds(model, before, look.hiddenTypes).find(({ other }) => other === node);
+    const named = (types: Set<number>) => [...types].filter((type) => look.typeColour(type)).map(look.typeName).join(", ");
+    const link = !bond ? "" : named(bond.out) ? `→ ${named(bond.out)} →` : named(bond.into) ? `← ${named(bond.into)} ←` : !bond.into.size ? "→" : bond.out.size ? "↔" : "←";
+    return (
+      <span key={node}>
+        {bond && <span class="muted"> {link} </span>}
+        {model.names[node]}
+      </span>
+    );
+  };
   return (
-    <svg width="10" height="10" class="swatch" aria-hidden="true">
-      {square ? <rect width="9" height="9" x=".5" y=".5" fill={colour} /> : <circle cx="5" cy="5" r="5" fill={colour} />}
-    </svg>
+    <p class="graph-hint" aria-live="polite">
+      <strong>Path of {plural(path.length - 1, "link")}</strong> {path.map((node, at) => step(node, path[at - 1]))}
+    </p>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { href } from "../router";
 import { callRate, connection, graph, loadGraph, loadStatus, status } from "../state";
 import { buildModel, type Model } from "../graph/model";
+import type { WarningGroup } from "../types";
 import { count, duration, plural } from "../ui/format";
 import { FreshnessMark, Skeleton, Spark } from "../ui/states";
 
@@ -36,8 +37,8 @@ export function Health() {
             <rect width={embedded * 100} height="4" class="value" />
           </svg>
         </Counter>
-        <Counter name="Calls" value={count(known.latency.reduce((sum, row) => sum + row.calls, 0))} note="last five minutes">
-          <Spark values={callRate.value} label="Calls in the last five minutes" />
+        <Counter name="Calls" value={count(callRate.value.reduce((sum, calls) => sum + calls, 0))} note="by agents in the last five minutes">
+          <Spark values={callRate.value} label="Calls by agents in the last five minutes" />
         </Counter>
         <Counter name="Memory use" value={known.memory_mb ? `${count(known.memory_mb)} MB` : "–"} note={plural(known.entities, "entity", "entities")} />
       </div>
@@ -134,13 +135,13 @@ function Latencies() {
   );
 }
 
-/** Warnings by kind, with what to do about each. */
-const KINDS: [RegExp, string, string][] = [
-  [/broken link/, "Broken links", "Create the note, or correct the link. `quipu doctor` lists all."],
-  [/frontmatter|yaml/i, "Frontmatter", "Correct the YAML between the lines of dashes; the text is read all the same."],
-  [/capitals/, "Names that differ in case", "Rename one of the two files."],
-  [/sources|git/i, "Sources", "Check `source_refs` of the note."],
-];
+/** What each kind of warning is called, and what to do about it. */
+const KINDS: Record<WarningGroup["kind"], [string, string]> = {
+  broken_link: ["Broken links", "Create the note, or correct the link."],
+  frontmatter: ["Frontmatter", "Correct the YAML between the lines of dashes; the text is read all the same."],
+  limit: ["Very large notes", "Split the note: only a part of it is used."],
+  other: ["Other", "`quipu doctor` says more."],
+};
 
 /** A warning begins with the path of its note. */
 function withLink(line: string) {
@@ -156,16 +157,6 @@ function withLink(line: string) {
 
 function Warnings() {
   const known = status.value!;
-  const groups = useMemo(() => {
-    const found = new Map<string, { fix: string; lines: string[] }>();
-    for (const line of known.warnings) {
-      const [, name, fix] = KINDS.find(([pattern]) => pattern.test(line)) ?? [null, "Other", "`quipu doctor` says more."];
-      const group = found.get(name) ?? { fix, lines: [] };
-      group.lines.push(line);
-      found.set(name, group);
-    }
-    return [...found];
-  }, [known.warnings]);
   return (
     <section class="panel">
       <header>
@@ -173,24 +164,37 @@ function Warnings() {
           Warnings <span class="count">{count(known.warnings_total)}</span>
         </h2>
       </header>
-      {groups.length ? (
-        groups.map(([name, group]) => (
-          <details key={name} class="group">
-            <summary>
-              <span class="name">{name}</span> <span class="count">{group.lines.length}</span>
-            </summary>
-            <p class="muted small">{group.fix}</p>
-            <ul class="plain small">
-              {group.lines.map((line, at) => (
-                <li key={at}>{withLink(line)}</li>
-              ))}
-            </ul>
-          </details>
-        ))
-      ) : (
-        <p class="quiet-line">Nothing odd in the vault.</p>
-      )}
+      {known.warnings.length ? known.warnings.map((group) => <Group key={group.kind} group={group} />) : <p class="quiet-line">Nothing odd in the vault.</p>}
     </section>
+  );
+}
+
+function Group({ group }: { group: WarningGroup }) {
+  const [shown, setShown] = useState(LISTED);
+  const [name, fix] = KINDS[group.kind];
+  return (
+    <details class="group">
+      <summary>
+        <span class="name">{name}</span> <span class="count">{count(group.total)}</span>
+      </summary>
+      <p class="muted small">{fix}</p>
+      <ul class="plain small">
+        {group.first.slice(0, shown).map((line, at) => (
+          <li key={at}>{withLink(line)}</li>
+        ))}
+      </ul>
+      {group.first.length > shown ? (
+        <button class="text-button" onClick={() => setShown(shown + 50)}>
+          Show more
+        </button>
+      ) : (
+        group.total > group.first.length && (
+          <p class="muted small">
+            and {count(group.total - group.first.length)} more; <code>quipu doctor</code> lists all
+          </p>
+        )
+      )}
+    </details>
   );
 }
 

@@ -1,6 +1,7 @@
 // What agents remember: entities by type, one entity in time, and pairs that may be the same.
 import { useMemo, useState } from "preact/hooks";
 import { call } from "../api";
+import { wikiText } from "../plain_text";
 import { go, href } from "../router";
 import { canWrite, graph, has, memoryVersion } from "../state";
 import type { Entity, Merge, Relation } from "../types";
@@ -139,7 +140,7 @@ function EntityPage({ id }: { id: number }) {
           </button>
         </span>
       </p>
-      {data.description && <p class="lead">{data.description}</p>}
+      {data.description && <p class="lead">{linked(data.description, data)}</p>}
       {(data.relations_from.length > 0 || data.relations_to.length > 0) && (
         <section class="after">
           <h2>Relations</h2>
@@ -159,7 +160,7 @@ function EntityPage({ id }: { id: number }) {
                   <time dateTime={observation.created_at} title={when(Date.parse(observation.created_at))}>
                     {ago(Date.parse(observation.created_at))}
                   </time>
-                  <p>{isOver ? <s>{linked(observation.observation_content)}</s> : linked(observation.observation_content)}</p>
+                  <p>{isOver ? <s>{linked(observation.observation_content, data)}</s> : linked(observation.observation_content, data)}</p>
                 </li>
               );
             })}
@@ -173,17 +174,18 @@ function EntityPage({ id }: { id: number }) {
   );
 }
 
-/** `[[links]]` in memory lead to a search, which puts an exact title first. */
-function linked(text: string) {
-  return text.split(/\[\[([^\]]+)\]\]/).map((part, at) =>
-    at % 2 ? (
-      <a key={at} href={href("search", part.split("|")[0]!)}>
-        {part.split("|")[1] ?? part}
+/** `[[links]]` in memory lead to the notes that the server found for them; those without a note lead to a search. */
+function linked(text: string, entity: Entity) {
+  return text.split(/\[\[([^\]]+)\]\]/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const [target = "", label = ""] = part.split("|");
+    const note = entity.notes?.find(({ link, title }) => [part, target, target.split("#")[0]].includes(link) || title.toLowerCase() === target.toLowerCase());
+    return (
+      <a key={at} class={note ? undefined : "broken"} href={note ? href("note", note.id) : href("search", target)} title={note ? undefined : `No note: ${target}`}>
+        {wikiText(target, label)}
       </a>
-    ) : (
-      part
-    ),
-  );
+    );
+  });
 }
 
 const LINES = 14;

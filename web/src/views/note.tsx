@@ -123,12 +123,14 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
           </p>
           {!!page.stale_refs.length && (
             <div class="notice amber">
-              <strong>Sources changed since this note did.</strong> {page.stale_refs.join(", ")}
+              <strong>Sources changed after this note</strong>
+              {page.stale_since && <span title={when(Date.parse(page.stale_since))}>, the first {ago(Date.parse(page.stale_since))}</span>}:{" "}
+              {page.stale_refs.join(", ")}
             </div>
           )}
           {node && <Properties node={node} page={page} />}
         </header>
-        {editing && canWrite.value && data.whole ? <Editor now={data} close={() => setEditing(false)} /> : <div class="prose" ref={place} />}
+        {editing && canWrite.value && data.whole ? <Editor now={data} close={() => setEditing(false)} /> : <div class="prose" ref={place} onClick={toFootnote} />}
         <Backlinks page={page} />
         {!!node?.entities?.length && (
           <section class="after">
@@ -141,6 +143,15 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
       </article>
     </div>
   );
+}
+
+/** From the mark of a footnote to its text. */
+function toFootnote(event: MouseEvent) {
+  const number = (event.target as HTMLElement).closest<HTMLElement>("button.footnote")?.dataset.footnote;
+  const text = number && (event.currentTarget as HTMLElement).querySelector<HTMLElement>(`[data-footnote-text="${number}"]`);
+  if (!text) return;
+  text.scrollIntoView({ block: "center" });
+  text.focus({ preventScroll: true });
 }
 
 /** Opens the file in the editor that was chosen last. Only `quipu open` gives the folder, so the editor is on this machine. */

@@ -2,7 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../api";
 import { sentenceAround } from "../markdown";
+import { plainText } from "../plain_text";
 import { href } from "../router";
+import { graph, loadGraph } from "../state";
 import type { LinkedPage, Page } from "../types";
 import { count } from "../ui/format";
 import { Skeleton, useLoad } from "../ui/states";
@@ -58,7 +60,7 @@ function Backlink({ link, to }: { link: LinkedPage; to: string }) {
     async (stop) => {
       if (!seen) return null;
       const page = await call<Page>("ubp_get_page", { filepath: link.filepath }, stop);
-      return sentenceAround(page.content, page.filepath, page.outlinks, to);
+      return sentenceAround(page.content, page.filepath, page.outlinks, to) ?? "property";
     },
     [seen, link.filepath, to],
   );
@@ -67,7 +69,9 @@ function Backlink({ link, to }: { link: LinkedPage; to: string }) {
       <a href={href("note", link.filepath)}>{link.title}</a>
       {link.link_type !== "references" && <span class="kind">{link.link_type.replace(/_/g, " ")}</span>}
       <p>
-        {data ? (
+        {data === "property" ? (
+          <span class="muted">In its properties</span>
+        ) : data ? (
           <>
             {data[0]}
             <mark>{data[1]}</mark>
@@ -91,11 +95,10 @@ export function Mentions({ page }: { page: Page }) {
     async (stop) => {
       if (!open) return null;
       const found = await call<Fulltext>("ubp_fulltext_search", { query: page.title.slice(0, 200), limit: 50 }, stop);
-      const linked = new Set([...page.backlinks, ...page.outlinks].map((link) => link.filepath).concat(page.filepath));
-      const title = page.title.toLowerCase();
-      return found.results.filter((hit) => !linked.has(hit.filepath) && strip(hit.snippet).toLowerCase().includes(title));
+      const linking = await linkingTo(page);
+      return found.results.filter((hit) => !linking.has(hit.filepath) && hit.filepath !== page.filepath && mentionAt(strip(hit.snippet), page.title) >= 0);
     },
-    [open, page.filepath],
+    [open, page.filepath, page.backlinks.length],
   );
   return (
     <details class="after mentions" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -120,10 +123,32 @@ export function Mentions({ page }: { page: Page }) {
   );
 }
 
-const strip = (snippet: string) => snippet.replace(/<\/?mark>/g, "");
+/** The pages that link to one. Of very many the page lists only some, and the graph has all. */
+async function linkingTo(page: Page): Promise<Set<string>> {
+  if (page.backlinks_total === undefined) return new Set(page.backlinks.map((link) => link.filepath));
+  await loadGraph();
+  const { notes, edges } = graph.value ?? { notes: { id: [] }, edges: [] };
+  const own = (notes.id as string[]).indexOf(page.filepath);
+  const found = new Set<string>();
+  for (let at = 0; at < edges.length; at += 3) if (edges[at + 1] === own) found.add(notes.id[edges[at]!]!);
+  return found;
+}
+
+const strip = (snippet: string) => plainText(snippet.replace(/<\/?mark>/g, ""));
+
+/** Where a text has a title as words of their own; scripts without spaces have none. */
+function mentionAt(text: string, title: string): number {
+  const isLetter = (letter: string | undefined) => /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}]/u.test(letter ?? "");
+  const [low, want] = [text.toLowerCase(), title.toLowerCase()];
+  for (let at = low.indexOf(want); at >= 0; at = low.indexOf(want, at + 1)) {
+    const isInside = (isLetter(low[at - 1]) && isLetter(want[0])) || (isLetter(low[at + want.length]) && isLetter(want.at(-1)));
+    if (!isInside) return at;
+  }
+  return -1;
+}
 
 function withMark(text: string, title: string) {
-  const at = text.toLowerCase().indexOf(title.toLowerCase());
+  const at = mentionAt(text, title);
   if (at < 0) return text;
   return (
     <>
@@ -133,4 +158,3 @@ function withMark(text: string, title: string) {
     </>
   );
 }
-

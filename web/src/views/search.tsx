@@ -1,6 +1,7 @@
 // Search as you type, with the reason for each result.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { called } from "../api";
+import { plainText } from "../plain_text";
 import { go, href, route } from "../router";
 import { graph, has, loadGraph, notesVersion } from "../state";
 import type { FoundPage, GraphData } from "../types";
@@ -166,7 +167,7 @@ export function Search() {
             />
           ))}
         </nav>
-        <div class="results" aria-live="polite" aria-busy={busy}>
+        <div class="results" aria-live="polite" aria-busy={busy} data-query={results?.query}>
           {error ? (
             <Failed what="The search failed" error={error} />
           ) : !query.trim() ? (
@@ -179,9 +180,12 @@ export function Search() {
           ) : !results ? (
             <Skeleton kind="cards" rows={5} />
           ) : !shown.length ? (
-            <Empty icon="search" title={`Nothing found for “${results.query}”`}>
-              <p>Try other words; search knows no quotes or operators. {!has("search") && "Search by meaning is off, so words must occur as typed."}</p>
-            </Empty>
+            <>
+              <Empty icon="search" title={`Nothing found for “${results.query}”`}>
+                <p>Try other words; search knows no quotes or operators. {!has("search") && "Search by meaning is off, so words must occur as typed."}</p>
+              </Empty>
+              <WhyNot results={results} />
+            </>
           ) : other !== null ? (
             <Compared results={results} other={other} setOther={setOther} />
           ) : (
@@ -296,17 +300,18 @@ function ScoreBar({ page }: { page: FoundPage }) {
   );
 }
 
-const COMMON = new Set("a an and are as at be by did do does for from how in is it of on or that the this to was what when where which why with".split(" "));
+const COMMON = new Set("a about an and are as at be but by can did do does for from has have how i if in into is it its me my no not of on or our so that the their then there these they this to was we were what when where which who why will with would you your".split(" "));
 
 /** The words worth marking: all that are not in every text, unless there are no others. */
 export function terms(query: string): string[] {
   const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-  const rare = words.filter((word) => !COMMON.has(word));
+  // One letter marks the start of half of all words; one sign of another script is a word.
+  const rare = words.filter((word) => !COMMON.has(word) && !/^[\p{Script=Latin}]$/u.test(word));
   return rare.length ? rare : words;
 }
 
 function snippet(text: string, query: string): string {
-  const plain = text.replace(/\s+/g, " ").replace(/[*_`#>]+/g, "").replace(/\[\[([^\]|]*\|)?([^\]]*)\]\]/g, "$2").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1");
+  const plain = plainText(text);
   const lower = plain.toLowerCase();
   const hit = terms(query).map((word) => lower.indexOf(word)).filter((place) => place >= 0).sort((a, b) => a - b)[0] ?? 0;
   const start = Math.max(0, hit - 70);

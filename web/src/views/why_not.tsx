@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api";
 import { graph } from "../state";
 import type { NoteNode } from "../types";
-import { fuzzy } from "../ui/menu";
+import { ENOUGH, fuzzy } from "../ui/chooser";
 import { useLoad } from "../ui/states";
 import { type Results, terms } from "./search";
 
@@ -20,7 +20,7 @@ export function WhyNot({ results }: { results: Results }) {
     open && typed && !note && notes
       ? notes.id
           .map((id, at) => ({ id, title: notes.title[at]!, score: fuzzy(typed, notes.title[at]!) }))
-          .filter((row) => row.score > 0.25)
+          .filter((row) => row.score > ENOUGH)
           .sort((a, b) => b.score - a.score)
           .slice(0, SUGGESTED)
       : [];

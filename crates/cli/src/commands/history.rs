@@ -33,7 +33,7 @@ Examples:
 JSON is the answer of the tool node_history:
   {id, versions[{version, at, by, action, chars, change, kept}]}
 For an entity, it is the answer of recent_changes:
-  {changes[{at, kind, id, title, action, by, summary, change}], cursor}")]
+  {changes[{at, kind, id, entity_id, title, action, by, summary, change}], cursor}")]
 pub(crate) struct History {
     /// Path of a note from the vault's root, in any case, or id or name of an entity.
     #[arg(value_name = "NOTE or ENTITY")]

@@ -21,8 +21,9 @@ pub(crate) fn start(verbose: u8) -> Result<(), Failure> {
         })?,
         _ => EnvFilter::new(match verbose {
             // The address of a server is logged also by default.
-            // rmcp warns of every error response and reports a disconnect as an error; notify warns of every deleted folder.
-            0 => "warn,quipu::listening=info,rmcp=off,notify=error",
+            // rmcp warns of every error response and reports a disconnect as an error; notify warns of every deleted folder;
+            // usvg warns of every letter without a glyph, and `quipu picture` says so once.
+            0 => "warn,quipu::listening=info,rmcp=off,notify=error,usvg=error",
             1 => "info",
             _ => "debug",
         }),

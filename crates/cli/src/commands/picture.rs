@@ -1,9 +1,11 @@
 //! `quipu picture`: the graph as a file, to look at or for another program.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use quipu_core::index::near_names;
+use quipu_core::index::{Snapshot, near_names};
+use quipu_core::model::Note;
 use quipu_tools::WholeGraph;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,9 @@ use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
 use crate::picture::{self, Png};
+
+/// Notes of one title that are named.
+const MAX_NAMED: usize = 5;
 
 /// Draw the graph of notes and memory, whole or around a note.
 ///
@@ -24,7 +29,7 @@ Examples:
   quipu picture --format png -o graph.png          an image, with the fonts of this machine
   quipu picture --format graphml -o graph.graphml  for Gephi, yEd or networkx")]
 pub(crate) struct Picture {
-    /// Draw only what is around this note: its path or id.
+    /// Draw only what is around this note: its path, id or title.
     note: Option<String>,
     /// Maximum distance from the note, in links, in either direction.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
@@ -62,12 +67,7 @@ impl Picture {
         let mut title = name;
         if let Some(note) = &self.note {
             let snapshot = ready.open.knowledge.snapshot();
-            let found = snapshot.lookup(note).first().map(|key| snapshot.note(*key));
-            let Some(found) = found else {
-                let near = near_names(&snapshot, note, 1).first().map(|key| snapshot.note(*key).path.to_string());
-                let hint = near.map_or("`quipu search` finds notes".to_owned(), |near| format!("did you mean {near}?"));
-                return Err(Failure::failed(format!("there is no note {note}")).hint(hint));
-            };
+            let found = find(&snapshot, note)?;
             title = found.title.clone();
             graph = around(&graph, found.path.as_str(), self.depth);
         }
@@ -75,9 +75,11 @@ impl Picture {
             PictureFormat::Html => picture::html(&graph, &title).into_bytes(),
             PictureFormat::Svg => picture::svg(&graph, &title).into_bytes(),
             PictureFormat::Png => {
-                let Png { bytes, has_fonts } = picture::png(&graph, &title)?;
+                let Png { bytes, has_fonts, missing } = picture::png(&graph, &title)?;
                 if !has_fonts {
                     output.aside(&Line::new().plain("labels are left out: this machine has no font"));
+                } else if !missing.is_empty() {
+                    output.aside(&Line::new().plain(without_glyphs(&missing)));
                 }
                 bytes
             }
@@ -103,6 +105,34 @@ impl Picture {
         }
         Ok(())
     }
+}
+
+/// The note of a path or an id; else the only note of a title.
+fn find<'s>(snapshot: &'s Snapshot, wanted: &str) -> Result<&'s Note, Failure> {
+    if let Some(key) = snapshot.lookup(wanted).first() {
+        return Ok(snapshot.note(*key));
+    }
+    let is_titled = |note: &&Note| note.title.to_lowercase() == wanted.trim().to_lowercase();
+    let titled: Vec<&Note> = snapshot.files().map(|key| snapshot.note(key)).filter(is_titled).take(MAX_NAMED).collect();
+    if let [only] = titled[..] {
+        return Ok(only);
+    }
+    if !titled.is_empty() {
+        let paths: Vec<&str> = titled.iter().map(|note| note.path.as_str()).collect();
+        let failure = Failure::failed(format!("several notes have the title {wanted}"));
+        return Err(failure.hint(format!("give the path of one: {}", paths.join(", "))));
+    }
+    let near = near_names(snapshot, wanted, 1).first().map(|key| snapshot.note(*key).path.to_string());
+    let hint = near.map_or("`quipu search` finds notes".to_owned(), |near| format!("did you mean {near}?"));
+    Err(Failure::failed(format!("there is no note {wanted}")).hint(hint))
+}
+
+/// One line for all characters that no font of this machine has.
+fn without_glyphs(missing: &BTreeSet<char>) -> String {
+    let some: String = missing.iter().take(12).collect();
+    let rest = if missing.len() > 12 { "…" } else { "" };
+    let characters = if missing.len() == 1 { "character" } else { "characters" };
+    format!("{} {characters} of labels are in no font of this machine: {some}{rest}", missing.len())
 }
 
 fn around(graph: &WholeGraph, path: &str, depth: u8) -> WholeGraph {

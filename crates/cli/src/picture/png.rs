@@ -1,9 +1,11 @@
 //! The picture as pixels: the SVG, drawn with the fonts of this machine.
 
+use std::collections::BTreeSet;
+
 use quipu_tools::WholeGraph;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
-use resvg::usvg::{Options, Tree};
+use resvg::usvg::{Group, Node, Options, Tree};
 
 use super::svg;
 use crate::failure::Failure;
@@ -22,6 +24,8 @@ pub(crate) struct Png {
     pub(crate) bytes: Vec<u8>,
     /// Whether there are fonts to draw labels with.
     pub(crate) has_fonts: bool,
+    /// Characters of labels that no font has.
+    pub(crate) missing: BTreeSet<char>,
 }
 
 pub(crate) fn png(graph: &WholeGraph, title: &str) -> Result<Png, Failure> {
@@ -35,6 +39,8 @@ pub(crate) fn png(graph: &WholeGraph, title: &str) -> Result<Png, Failure> {
         fonts.set_sans_serif_family(family);
     }
     let tree = Tree::from_str(&svg(graph, title), &options).map_err(|error| failed(error.to_string()))?;
+    let mut missing = BTreeSet::new();
+    missing_glyphs(tree.root(), &mut missing);
     let (width, height) = (tree.size().width(), tree.size().height());
     let scale = SCALE.min(MAX_SIDE / width.max(height));
     let pixels = |side: f32| ((side * scale).ceil() as u32).max(1);
@@ -42,7 +48,21 @@ pub(crate) fn png(graph: &WholeGraph, title: &str) -> Result<Png, Failure> {
     let mut pixmap = pixmap.ok_or_else(|| failed("it is too large".to_owned()))?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
     let bytes = pixmap.encode_png().map_err(|error| failed(error.to_string()))?;
-    Ok(Png { bytes, has_fonts })
+    Ok(Png { bytes, has_fonts, missing })
+}
+
+/// The characters below a group that are drawn as an empty box: glyph 0 stands for what a font does not have.
+fn missing_glyphs(group: &Group, missing: &mut BTreeSet<char>) {
+    for node in group.children() {
+        match node {
+            Node::Group(group) => missing_glyphs(group, missing),
+            Node::Text(text) => {
+                let glyphs = text.layouted().iter().flat_map(|span| &span.positioned_glyphs);
+                missing.extend(glyphs.filter(|glyph| glyph.id.0 == 0).flat_map(|glyph| glyph.text.chars()));
+            }
+            Node::Path(_) | Node::Image(_) => {}
+        }
+    }
 }
 
 /// What `sans-serif` means here: without this the library looks for Arial alone.

@@ -44,7 +44,7 @@ fn svg_and_html_draw_every_node_and_run_no_foreign_script() {
 
 #[test]
 fn png_has_the_colours_of_the_nodes() {
-    let Png { bytes, has_fonts } = png(&graph(), "T").unwrap();
+    let Png { bytes, has_fonts, .. } = png(&graph(), "T").unwrap();
     let pixmap = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
     assert!(pixmap.width() >= 200 && pixmap.height() >= 200, "{} x {}", pixmap.width(), pixmap.height());
     let has =

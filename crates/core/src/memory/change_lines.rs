@@ -1,7 +1,7 @@
 //! The steps of a logged change in words, one line each.
 
-use super::model::{Entity, Observation, Relation};
-use crate::ports::MemoryItem;
+use super::model::{Entity, EntityId, Observation, Relation};
+use crate::ports::{MemoryFailure, MemoryItem, MemoryStore};
 
 /// One step: `+` for a created item, `-` for a deleted one, `~` for a changed one.
 pub fn change_line(step: &(Option<MemoryItem>, Option<MemoryItem>)) -> String {
@@ -14,6 +14,15 @@ pub fn change_line(step: &(Option<MemoryItem>, Option<MemoryItem>)) -> String {
         (_, Some(after)) => format!("~ {}", named(after)),
         (None, None) => String::new(),
     }
+}
+
+/// A relation by the names of its entities; a deleted one has its number.
+pub fn relation_by_name(store: &dyn MemoryStore, relation: &Relation) -> Result<String, MemoryFailure> {
+    let found = store.entities(&[relation.from, relation.to])?;
+    let name = |place: usize, id: EntityId| {
+        found.get(place).and_then(Option::as_ref).map_or_else(|| format!("entity {id}"), |entity| entity.name.clone())
+    };
+    Ok(format!("{} {} {}", name(0, relation.from), relation.relation_type, name(1, relation.to)))
 }
 
 fn named(item: &MemoryItem) -> String {

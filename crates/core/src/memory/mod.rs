@@ -25,7 +25,7 @@ mod search;
 mod write;
 
 pub use bulk::{Bulk, BulkEntity, BulkObservation, BulkRelation, BulkResult, NameOrId};
-pub use change_lines::change_line;
+pub use change_lines::{change_line, relation_by_name};
 pub use contradictions::contradictions;
 pub use duplicates::DuplicateRule;
 pub use entity_types::EntityTypes;

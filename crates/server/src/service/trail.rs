@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use quipu_core::memory::relation_by_name;
 use quipu_core::model::NoteId;
 use quipu_core::ports::{ChangeNumber, LoggedChange, MemoryFailure, MemoryItem, MemoryStore};
 use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
@@ -184,8 +185,9 @@ impl Trail {
         let Some(last) = last.filter(|last| *last < head) else { return Ok(()) };
         let mut entries = memory.log_before(ChangeNumber(head.0 + 1), LOGGED)?;
         entries.retain(|entry| entry.number > last);
+        let texts = entries.iter().map(|entry| described(memory, entry)).collect::<Result<Vec<_>, _>>()?;
         let mut inner = self.0.lock();
-        for entry in entries.iter().rev() {
+        for (entry, text) in entries.iter().zip(texts).rev() {
             inner.push(Trace {
                 number: 0,
                 at: entry.author.at_ns / 1_000_000,
@@ -193,7 +195,7 @@ impl Trail {
                 kind: TraceKind::Memory,
                 tool: Some(entry.author.tool.clone()),
                 object: None,
-                text: described(entry),
+                text,
                 ms: None,
                 failed: false,
                 writes: true,
@@ -270,21 +272,21 @@ impl TrailState {
 }
 
 /// A change to memory in one line: the first thing that changed, and how many more.
-fn described(change: &LoggedChange) -> String {
+fn described(memory: &dyn MemoryStore, change: &LoggedChange) -> Result<String, MemoryFailure> {
     let name = |item: &MemoryItem| match item {
-        MemoryItem::Entity(entity) => format!("{} ({})", entity.name, entity.entity_type),
-        MemoryItem::Observation(observation) => observation.text.clone(),
-        MemoryItem::Relation(relation) => format!("{} {} {}", relation.from, relation.relation_type, relation.to),
+        MemoryItem::Entity(entity) => Ok(format!("{} ({})", entity.name, entity.entity_type)),
+        MemoryItem::Observation(observation) => Ok(observation.text.clone()),
+        MemoryItem::Relation(relation) => relation_by_name(memory, relation),
     };
-    let first = change.steps.first().map(|step| match step {
-        (None, Some(made)) => format!("+ {}", name(made)),
-        (Some(gone), None) => format!("− {}", name(gone)),
-        (Some(_), Some(item)) => format!("~ {}", name(item)),
-        (None, None) => String::new(),
-    });
+    let first = match change.steps.first() {
+        Some((None, Some(made))) => format!("+ {}", name(made)?),
+        Some((Some(gone), None)) => format!("− {}", name(gone)?),
+        Some((Some(_), Some(item))) => format!("~ {}", name(item)?),
+        Some((None, None)) | None => String::new(),
+    };
     let more = change.steps.len().saturating_sub(1);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    cut(&(first.unwrap_or_default() + &more))
+    Ok(cut(&(first + &more)))
 }
 
 /// The arguments of a call in one line.

@@ -56,6 +56,9 @@ pub(crate) struct Output {
     staleness: &'static str,
     /// Sources that changed after the page, or were deleted.
     stale_refs: Vec<String>,
+    /// When the first of them changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale_since: Option<String>,
     updated_at: String,
 }
 
@@ -78,6 +81,7 @@ impl Tool for GetPage {
         let (snapshot, key, note) = (&read.snapshot, read.key, read.note());
         let freshness = freshness(call, snapshot, &[key]).swap_remove(0);
         let path = quoted(note.path.as_str());
+        let stale_since = freshness.stale_sources.iter().filter_map(|stale| stale.since_ns).min().map(iso_utc);
         let mut stale_refs: Vec<String> = freshness.stale_sources.into_iter().map(|stale| stale.path).collect();
         if stale_refs.len() > MAX_STALE_REFS {
             call.warn(format!("{path}: {MAX_STALE_REFS} of its {} stale sources are listed", stale_refs.len()));
@@ -117,6 +121,7 @@ impl Tool for GetPage {
             backlinks_total,
             staleness: freshness.staleness.name(),
             stale_refs,
+            stale_since,
             updated_at: iso_utc(note.stat.modified_ns),
         })
     }
@@ -218,6 +223,9 @@ By path.
         assert_eq!(level("doc.md"), ("possibly_stale".into(), json!(["a.rs"])));
         harness.clock.advance(7 * day);
         assert_eq!(level("doc.md"), ("stale".into(), json!(["a.rs"])));
+        let since = |path: &str| harness.call("ubp_get_page", json!({"filepath": path})).get("stale_since").cloned();
+        assert!(since("doc.md").is_some_and(|since| since.is_string()), "a stale page says since when");
+        assert_eq!(since("plain.md"), None);
         harness.sources.put("a.rs", "1");
         assert_eq!(level("doc.md"), ("fresh".into(), json!([])));
         harness.sources.remove("a.rs");

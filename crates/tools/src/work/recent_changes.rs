@@ -1,7 +1,7 @@
 //! `recent_changes`: what changed lately, in notes and memory.
 
 use quipu_core::index::Snapshot;
-use quipu_core::memory::{EntityId, change_line};
+use quipu_core::memory::{EntityId, Memory, change_line, relation_by_name};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     ChangeNumber, LoggedChange, LoggedFile, LoggedWrite, MemoryItem, NoteAction, OUTSIDE, WriteNumber,
@@ -88,6 +88,9 @@ struct Change {
     at: String,
     kind: Kind,
     id: String,
+    /// The entity that an observation or a relation is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entity_id: Option<i64>,
     title: String,
     action: String,
     by: String,
@@ -145,7 +148,8 @@ impl Tool for RecentChanges {
             call.warn(format!("{} changes are listed; {rest}", found.changes.len()));
         }
         let snapshot = call.knowledge.snapshot();
-        let mut changes: Vec<Change> = found.changes.iter().map(|change| shown(&snapshot, change)).collect();
+        let shown = |change| shown(&snapshot, memory, change);
+        let mut changes: Vec<Change> = found.changes.iter().map(shown).collect::<Result<_, _>>()?;
         let fits = fitting(&changes, LIST_ROOM);
         // After a cursor none may be skipped.
         if fits < changes.len() && params.limit == default_limit() && filter.cursor.is_none() {
@@ -163,10 +167,10 @@ fn parse_cursor(text: &str) -> Result<ChangeCursor, ToolError> {
     Ok(ChangeCursor { write: WriteNumber(write), change: ChangeNumber(change) })
 }
 
-fn shown(snapshot: &Snapshot, change: &RecentChange) -> Change {
+fn shown(snapshot: &Snapshot, memory: Option<&Memory>, change: &RecentChange) -> Result<Change, ToolError> {
     match change {
-        RecentChange::Notes(write) => shown_write(snapshot, write),
-        RecentChange::Memory(change) => shown_memory(change),
+        RecentChange::Notes(write) => Ok(shown_write(snapshot, write)),
+        RecentChange::Memory(change) => shown_memory(memory, change),
     }
 }
 
@@ -188,6 +192,7 @@ fn shown_write(snapshot: &Snapshot, write: &LoggedWrite) -> Change {
         at: iso_utc(write.at_ns),
         kind: Kind::Note,
         id: id(&first.path),
+        entity_id: None,
         title,
         action: first.action.name().to_owned(),
         by: write.by.clone(),
@@ -220,16 +225,20 @@ fn file_summary(write: &LoggedWrite, file: &LoggedFile) -> String {
     }
 }
 
-fn shown_memory(change: &LoggedChange) -> Change {
+fn shown_memory(memory: Option<&Memory>, change: &LoggedChange) -> Result<Change, ToolError> {
     let first = change.steps.first();
     let item = first.and_then(|(before, after)| after.as_ref().or(before.as_ref()));
-    let (kind, id, title) = match item {
-        Some(MemoryItem::Entity(entity)) => (Kind::Entity, entity.id.to_string(), entity.name.clone()),
-        Some(MemoryItem::Observation(seen)) => (Kind::Observation, seen.id.to_string(), truncate(&seen.text, 60)),
-        Some(MemoryItem::Relation(relation)) => {
-            (Kind::Relation, relation.id.to_string(), relation.relation_type.clone())
+    let (kind, id, entity, title) = match item {
+        Some(MemoryItem::Entity(entity)) => (Kind::Entity, entity.id.to_string(), Some(entity.id), entity.name.clone()),
+        Some(MemoryItem::Observation(seen)) => {
+            (Kind::Observation, seen.id.to_string(), Some(seen.entity), truncate(&seen.text, 60))
         }
-        None => (Kind::Entity, String::new(), String::new()),
+        Some(MemoryItem::Relation(relation)) => {
+            let named = memory.map(|memory| relation_by_name(&**memory.store(), relation)).transpose()?;
+            let title = named.unwrap_or_else(|| relation.relation_type.clone());
+            (Kind::Relation, relation.id.to_string(), Some(relation.from), title)
+        }
+        None => (Kind::Entity, String::new(), None, String::new()),
     };
     let more = change.steps.len().saturating_sub(1);
     let mut end = if more > 0 { format!("; {more} more") } else { String::new() };
@@ -237,17 +246,18 @@ fn shown_memory(change: &LoggedChange) -> Change {
         end.push_str(&format!("; undone by {}", by.0));
     }
     let summary = truncate(&first.map(change_line).unwrap_or_default(), SUMMARY - end.len()) + &end;
-    Change {
+    Ok(Change {
         at: iso_utc(change.author.at_ns),
         kind,
         id,
+        entity_id: entity.map(|entity| entity.0),
         title,
         action: change.author.tool.clone(),
         by: change.author.client.clone(),
         summary,
         change: change.number.0.to_string(),
         ids: None,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -323,6 +333,12 @@ mod tests {
         by("one", "create_entity", json!({"name": "Ada L", "entity_type": "Author", "force": true}));
         by("two", "create_observation", json!({"entity_id": 3, "text_content": "swims"}));
         let of = |entity: i64| harness.call("recent_changes", json!({"entity_id": entity}));
+        let relation = &of(1)["changes"][1];
+        assert_eq!(
+            (&relation["title"], &relation["entity_id"]),
+            (&json!("Ada owns Boat"), &json!(1)),
+            "by their names"
+        );
         let expected = [
             "two observation 1: ~ observation 1 of entity 1: rows",
             "two relation 1: + relation 1: 1 owns 2",
