@@ -65,7 +65,7 @@ cargo xtask eval --words [--set NAME]      the same by words alone, beside plain
 cargo xtask explorer [--build] [--measure] [--screenshots]
                                            tests the explorer in headless Chromium; --build writes web/dist from the sources,
                                            --measure times the picture at 1k, 10k and 50k notes, --screenshots writes docs/images
-cargo xtask deny                           checks licences, bans and sources of dependencies (installs cargo-deny once)
+cargo xtask deny                           checks licences, bans and sources of dependencies (deny.toml)
 cargo xtask docs                           writes the generated pages of docs/";
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -145,7 +145,7 @@ fn help_of(command: &str) -> Option<&'static str> {
     Some(&HELP[start..end])
 }
 
-/// What stands behind the command's name.
+/// The arguments after the command.
 struct Options<'a>(&'a [String]);
 
 impl Options<'_> {
