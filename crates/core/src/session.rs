@@ -376,7 +376,7 @@ mod tests {
         one.learn(&a, record(&two));
         one.show_part(&a, new, 10..30, 30);
         assert_eq!(one.shown_whole(&a, new), Some(true), "parts of two servers");
-        two.show(&a, new, false);
+        two.show_part(&a, new, 20..25, 30);
         two.learn(&a, record(&one));
         assert_eq!(two.shown_whole(&a, new), Some(true));
         assert_eq!(two.unrecorded().len(), 1, "nothing that this server showed is taken for recorded");

@@ -18,14 +18,14 @@ use crate::truncate::{ONE_NOTE, beginning, kept, truncate};
 /// The arguments for a part, shared by the tools that read one note.
 #[derive(Default, Deserialize, JsonSchema)]
 pub(crate) struct PartParams {
-    /// Add the headings; without the text unless a part of it is requested too.
+    /// Headings in place of the text, or beside a requested part.
     #[serde(default)]
     outline: bool,
-    /// Only this section: a heading or a path "A > B".
+    /// Only this heading or path of headings: "A > B".
     section: Option<String>,
-    /// Continue at this character: truncated.next_offset.
+    /// First character: truncated.next_offset.
     offset: Option<usize>,
-    /// Maximum characters of text, embedded notes included.
+    /// Maximum characters, embedded notes included.
     #[schemars(range(min = 1, max = 50_000))]
     max_chars: Option<usize>,
     /// Show embedded notes (![[x]]) in place.

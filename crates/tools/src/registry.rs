@@ -88,9 +88,9 @@ fn list_tools() -> Vec<ToolInfo> {
     ]
 }
 
-/// The tools of the toolset `essential`: find, read, edit, move, query, recall, remember. At most 14, since models choose badly
+/// The tools of the toolset `essential`: find, read, edit, move, undo, query, recall, remember. At most 14, since models choose badly
 /// among many tools and clients limit their number.
-pub(crate) const ESSENTIAL: [&str; 12] = [
+pub(crate) const ESSENTIAL: [&str; 13] = [
     "ubp_search",
     "get_node",
     "query_nodes",
@@ -98,6 +98,7 @@ pub(crate) const ESSENTIAL: [&str; 12] = [
     "create_node",
     "edit_node",
     "move_node",
+    "undo_change",
     "search_entities",
     "get_entity",
     "create_entity",

@@ -1,11 +1,11 @@
 //! JSON Schemas generated from a tool's types, and made small: every byte of `tools/list` costs the client context.
 //!
 //! Subschemas are inlined, and `title` and `format`, which only code generators read, are removed. A property that may be
-//! absent is never declared nullable as well.
+//! absent is never declared nullable as well, and only a default that is not empty is declared.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The keywords whose values are schemas or lists of schemas.
 const NESTED: [&str; 5] = ["items", "additionalProperties", "anyOf", "oneOf", "allOf"];
@@ -43,6 +43,9 @@ fn tidy(schema: &mut Value) {
     for noise in ["$schema", "title", "format"] {
         object.remove(noise);
     }
+    if object.get("additionalProperties") == Some(&Value::Bool(true)) {
+        object.remove("additionalProperties");
+    }
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text = text.replace('\n', " ");
     }
@@ -50,6 +53,7 @@ fn tidy(schema: &mut Value) {
     for (name, property) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
         if !required.contains(name) {
             forbid_null(property);
+            drop_empty_default(property);
         }
     }
     for_each_subschema(object, tidy);
@@ -62,9 +66,6 @@ fn keep_types(schema: &mut Value) {
     }
     if object.contains_key("enum") {
         object.remove("type");
-    }
-    if object.get("additionalProperties") == Some(&Value::Bool(true)) {
-        object.remove("additionalProperties");
     }
     for_each_subschema(object, keep_types);
 }
@@ -103,6 +104,16 @@ fn forbid_null(schema: &mut Value) {
     }
 }
 
+/// False, 0 and an empty list are what every client expects of an argument that is left out.
+fn drop_empty_default(schema: &mut Value) {
+    let is_empty = |default: &Value| [json!(false), json!(0), json!([])].contains(default);
+    if let Value::Object(schema) = schema
+        && schema.get("default").is_some_and(is_empty)
+    {
+        schema.remove("default");
+    }
+}
+
 /// The strings of a list; none if there is no list.
 pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
@@ -110,10 +121,8 @@ pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use serde::{Deserialize, Serialize};
-    use serde_json::json;
-
     use super::*;
+    use serde::{Deserialize, Serialize};
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
@@ -132,6 +141,8 @@ mod tests {
         limit: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         way: Option<Way>,
+        #[serde(default)]
+        strict: bool,
         found: Option<String>,
     }
 
@@ -147,6 +158,7 @@ mod tests {
                 "title": {"type": "string", "description": "Its name."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 9, "default": 5},
                 "way": {"type": "string", "enum": ["in", "out"]},
+                "strict": {"type": "boolean"},
                 "found": {"type": "string"}
             },
             "required": ["title"],
@@ -161,6 +173,7 @@ mod tests {
             "title": {"type": "string"},
             "limit": {"type": "integer"},
             "way": {"enum": ["in", "out"]},
+            "strict": {"type": "boolean"},
             "found": {"type": ["string", "null"]}
         });
         let object = json!({"type": "object", "properties": fields});

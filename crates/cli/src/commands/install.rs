@@ -64,7 +64,7 @@ pub(crate) struct Install {
     /// List connected clients.
     #[arg(long, conflicts_with_all = ["client", "remove", "dry_run", "force", "scope", "no_test"])]
     list: bool,
-    /// Offer only these toolsets, separated by commas, or all; a new entry offers essential, a selection of 12 tools.
+    /// Offer only these toolsets, separated by commas, or all; a new entry offers essential, a selection of 13 tools.
     #[arg(long, value_delimiter = ',', value_name = "TOOLSETS", value_parser = toolset_parser(), conflicts_with_all = ["list", "remove"])]
     toolsets: Vec<String>,
     /// Pass these flags to `quipu serve`; without any, an existing entry keeps its flags.

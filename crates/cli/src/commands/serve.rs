@@ -47,7 +47,7 @@ pub(crate) struct Serve {
     /// Do not watch files for changes by other programs; notes are still read from disk.
     #[arg(long)]
     no_watch: bool,
-    /// Offer only these toolsets, separated by commas; essential is a selection of 12 tools [default: all].
+    /// Offer only these toolsets, separated by commas; essential is a selection of 13 tools [default: all].
     #[arg(long, value_delimiter = ',', value_parser = toolset_parser())]
     toolsets: Option<Vec<Toolset>>,
     /// Offer no tool that changes notes or memory; the index is still kept in .quipu/.

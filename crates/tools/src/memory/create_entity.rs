@@ -75,9 +75,8 @@ impl Tool for CreateEntity {
     type Output = Output;
 
     const NAME: &'static str = "create_entity";
-    const DESCRIPTION: &'static str = "Create an entity in memory. If one with this name or alias, or a similar one, \
-        exists, nothing is created and existing_entity is returned: add to it, or pass force. For several use \
-        bulk_update.";
+    const DESCRIPTION: &'static str = "Create an entity in memory. If its name is taken or a similar one exists, \
+        nothing is created and existing_entity is returned: add to it, or pass force. For several use bulk_update.";
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -24,7 +24,8 @@ impl Tool for CreateObservation {
     type Output = ObservationOutput;
 
     const NAME: &'static str = "create_observation";
-    const DESCRIPTION: &'static str = "Add one fact to an entity. For several use bulk_update.";
+    const DESCRIPTION: &'static str = "Add one fact to an entity. For several use bulk_update; to correct one use \
+        update_observation.";
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<ObservationOutput, ToolError> {

@@ -26,8 +26,7 @@ impl Tool for CreateRelation {
     type Output = RelationOutput;
 
     const NAME: &'static str = "create_relation";
-    const DESCRIPTION: &'static str =
-        "Relate two entities. part_of adds an entity to a project. A relation that exists is an error.";
+    const DESCRIPTION: &'static str = "Relate two entities; part_of adds an entity to a project.";
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<RelationOutput, ToolError> {

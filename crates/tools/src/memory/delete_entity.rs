@@ -28,8 +28,8 @@ impl Tool for DeleteEntity {
     type Output = Output;
 
     const NAME: &'static str = "delete_entity";
-    const DESCRIPTION: &'static str =
-        "Delete an entity with its observations and relations. undo_change restores them.";
+    const DESCRIPTION: &'static str = "Delete an entity with its observations and relations. undo_change restores \
+        them. For a duplicate use merge_entities.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

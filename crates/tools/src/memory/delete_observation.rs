@@ -28,7 +28,7 @@ impl Tool for DeleteObservation {
     type Output = Output;
 
     const NAME: &'static str = "delete_observation";
-    const DESCRIPTION: &'static str = "Delete one observation, for example an outdated one.";
+    const DESCRIPTION: &'static str = "Delete one observation. To correct it use update_observation.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -16,13 +16,13 @@ use crate::truncate::truncate;
 pub(crate) struct Params {
     /// Entity id.
     entity_id: i64,
-    /// Maximum items of each list: newest observations, oldest relations.
+    /// Maximum of each list: newest observations, oldest relations.
     #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
-    /// Newest observations to skip.
+    /// Observations to skip.
     #[serde(default)]
     observations_offset: u64,
-    /// Oldest relations to skip, in each direction.
+    /// Relations to skip, in each direction.
     #[serde(default)]
     relations_offset: u64,
 }

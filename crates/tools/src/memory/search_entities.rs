@@ -18,7 +18,7 @@ pub(crate) struct Params {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Rank members of this project first, in place of the context.
+    /// Rank members of this project first.
     project_id: Option<i64>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Params {
     #[serde(default = "default_per_page")]
     #[schemars(range(min = 1, max = 100))]
     per_page: usize,
-    /// Rank members of this project first, in place of the context.
+    /// Rank members of this project first.
     project_id: Option<i64>,
 }
 

@@ -29,8 +29,8 @@ impl Tool for SetContext {
     type Output = Output;
 
     const NAME: &'static str = "set_context";
-    const DESCRIPTION: &'static str = "Set the project you work in. It and entities with a part_of relation to it rank \
-        first in your searches, in later sessions too. To clear it use clear_context.";
+    const DESCRIPTION: &'static str = "Set the project you work in: it and entities that are part_of it rank first in \
+        your searches, in later sessions too. clear_context clears it.";
     const ACCESS: Access = Access::Write;
     const IDEMPOTENT: bool = true;
 

@@ -19,7 +19,7 @@ pub(crate) struct Params {
     /// Display title, if not the file name.
     #[schemars(length(min = 1))]
     title: Option<String>,
-    /// Tags to add to the frontmatter.
+    /// Frontmatter tags.
     #[serde(default)]
     #[schemars(length(max = 1000), inner(length(min = 1)))]
     tags: Vec<String>,
@@ -33,7 +33,8 @@ impl Tool for CreateNode {
 
     const NAME: &'static str = "create_node";
     const DESCRIPTION: &'static str = "Create a note and return it; NODE_EXISTS if the id exists in any case. Check \
-        for an existing note with resolve_nodes first; to change one use update_node.";
+        for an existing note with resolve_nodes first. To change parts of a note use edit_node; to replace its text \
+        use update_node.";
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {

@@ -27,8 +27,8 @@ impl Tool for DeleteNode {
     type Output = Output;
 
     const NAME: &'static str = "delete_node";
-    const DESCRIPTION: &'static str = "Move a note to the trash; revert_node restores it. `deleted` is false if \
-        there was no such note. Links to it break: check get_neighbors first.";
+    const DESCRIPTION: &'static str = "Move a note to the trash; revert_node restores it. Links to it break: check \
+        get_neighbors first.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = true;
 

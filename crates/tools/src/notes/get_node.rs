@@ -19,7 +19,7 @@ const MAX_NEIGHBORS: usize = 20;
 pub(crate) struct Params {
     /// Path from the vault root, in any case: "notes/ideas.md".
     id: String,
-    /// 1 adds up to 20 linking and 20 linked notes, with counts.
+    /// 1 adds linking and linked notes, up to 20 each.
     #[serde(default)]
     #[schemars(range(max = 1))]
     depth: u8,
@@ -61,8 +61,8 @@ impl Tool for GetNode {
     type Output = Option<Output>;
 
     const NAME: &'static str = "get_node";
-    const DESCRIPTION: &'static str = "Read one note by id: text (first 10,000 characters; continue with offset, or \
-        read one section), tags, links, properties; null if there is none. For a name use resolve_nodes first.";
+    const DESCRIPTION: &'static str = "Read one note by id: text (first 10,000 characters, then offset; or one \
+        section), tags, links, properties; null if there is none. For a name use resolve_nodes.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {

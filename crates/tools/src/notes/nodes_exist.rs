@@ -23,8 +23,8 @@ impl Tool for NodesExist {
     type Output = BTreeMap<String, bool>;
 
     const NAME: &'static str = "nodes_exist";
-    const DESCRIPTION: &'static str =
-        "Check which ids exist; the answer maps each lowercased id to true or false. For names use resolve_nodes.";
+    const DESCRIPTION: &'static str = "Check which ids exist: each lowercased id is mapped to true or false. For \
+        names use resolve_nodes.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Self::Output, ToolError> {

@@ -58,7 +58,7 @@ impl Tool for ResolveNodes {
 
     const NAME: &'static str = "resolve_nodes";
     const DESCRIPTION: &'static str = "Turn names into note ids, one result per name; match is null if no name is \
-        similar enough. Use it before you create or link notes. To check ids use nodes_exist.";
+        similar. Use it before you create or link notes. To check ids use nodes_exist.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Resolved>, ToolError> {

@@ -42,8 +42,8 @@ impl Tool for SearchByTags {
     type Output = Vec<Node>;
 
     const NAME: &'static str = "search_by_tags";
-    const DESCRIPTION: &'static str =
-        "Find notes by tag, each with its first 500 characters. For ids and a count use list_nodes.";
+    const DESCRIPTION: &'static str = "Find notes by tag, with their first 500 characters. For ids alone use \
+        list_nodes; for further conditions use query_nodes.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Node>, ToolError> {

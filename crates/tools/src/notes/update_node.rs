@@ -47,8 +47,9 @@ impl Tool for UpdateNode {
     type Output = Output;
 
     const NAME: &'static str = "update_node";
-    const DESCRIPTION: &'static str = "Change a note's title, text or tags (at least one) and return it. Fails if \
-        the note changed since you read it; the replaced version can be restored.";
+    const DESCRIPTION: &'static str = "Replace a note's title, whole text or tags (at least one) and return it. Fails \
+        if it changed since you read it; the replaced version is kept. To change parts of it use edit_node; to move \
+        it use move_node.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -21,7 +21,7 @@ pub(crate) struct Params {
     /// Sort order.
     #[serde(default)]
     order: Order,
-    /// Maximum results; fewer by default if the answer gets long.
+    /// Maximum results; fewer by default if they are long.
     #[schemars(range(min = 1, max = 10_000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
     /// Results to skip.
@@ -73,8 +73,8 @@ impl Tool for ListPages {
     type Output = Output;
 
     const NAME: &'static str = "ubp_list_pages";
-    const DESCRIPTION: &'static str = "List pages with type, number of links and last change, for example the latest \
-        changes. To search their text use ubp_fulltext_search.";
+    const DESCRIPTION: &'static str = "List pages with type, number of links and last change. By tag, property or \
+        date use query_nodes; to search their text use ubp_fulltext_search.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -29,7 +29,7 @@ pub(crate) struct Params {
     /// Add the pages that each result links to.
     #[serde(default)]
     include_linked: bool,
-    /// Distance in links at which a page still counts as near.
+    /// Distance in links within which a page is near.
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 3))]
     depth: usize,
@@ -116,8 +116,8 @@ impl Tool for SearchPages {
     type Output = Output;
 
     const NAME: &'static str = "ubp_search";
-    const DESCRIPTION: &'static str = "Find pages about a topic or question by meaning, words and links. Returns the \
-        text of the matching sections, why they match, and staleness: the first choice to answer a question.";
+    const DESCRIPTION: &'static str = "Find pages about a topic or question by meaning, words and links: the first \
+        choice to answer a question. Returns matching sections, why they match, and staleness.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -14,7 +14,7 @@ use crate::tool_error::ToolError;
 pub(crate) struct Params {
     /// What to redact.
     kind: Kind,
-    /// Id of the observation or entity, or id of the note.
+    /// Id of the observation, entity or note.
     id: Id,
     /// Why, in one line. It is kept in place of the text.
     #[schemars(length(min = 1, max = 200))]
@@ -66,8 +66,7 @@ impl Tool for Redact {
 
     const NAME: &'static str = "redact";
     const DESCRIPTION: &'static str = "Remove a secret or private text for good: an observation, an entity with its \
-        observations, or a note, with all copies in history and index. It cannot be undone. For anything else use a \
-        delete_ tool.";
+        observations, or a note, with all copies in history and index. For anything else use a delete_ tool.";
     const ACCESS: Access = Access::Erase;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = true;

@@ -60,8 +60,8 @@ impl Tool for UndoChange {
     type Output = Output;
 
     const NAME: &'static str = "undo_change";
-    const DESCRIPTION: &'static str = "Undo one change to notes or memory; a move is undone with all its files and \
-        links. Refused if later changes depend on it. recent_changes lists changes; for one note use revert_node.";
+    const DESCRIPTION: &'static str = "Undo one change to notes or memory; a move with all its files and links. \
+        Refused if later changes depend on it. For an older version of a note use revert_node.";
     const ACCESS: Access = Access::Destroy;
     const SHOWS_NOTES: bool = true;
 

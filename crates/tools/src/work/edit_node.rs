@@ -16,8 +16,8 @@ use crate::truncate::{ONE_NOTE, truncate};
 pub(crate) struct Params {
     /// Note id.
     id: String,
-    /// Each is op with its fields: append, prepend {text}; insert {heading, position, text}; replace_section {heading, text}
-    /// and delete_section {heading}, subsections included; replace {old, new, count = 1}, exact text that occurs count times;
+    /// Fields by op: append, prepend {text}; insert {heading, position, text}; replace_section {heading, text},
+    /// delete_section {heading}, with subsections; replace {old, new, count = 1}, exact text that occurs count times;
     /// set_property {key, value}; remove_property {key}; add_tags, remove_tags {tags}; set_task {text, done}.
     #[schemars(length(min = 1, max = 50))]
     edits: Vec<EditFields>,
@@ -34,7 +34,7 @@ struct EditFields {
     op: Op,
     /// Heading text, or a path "A > B".
     heading: Option<String>,
-    /// start: directly below the heading; end: before its first subsection; after: behind its subsections.
+    /// start: below the heading line; end: before the first subsection; after: behind all subsections.
     position: Option<Place>,
     text: Option<String>,
     #[schemars(length(min = 1))]
@@ -97,8 +97,8 @@ impl Tool for EditNode {
     type Output = Output;
 
     const NAME: &'static str = "edit_node";
-    const DESCRIPTION: &'static str = "Change parts of a note without sending the rest: edits are applied in order, \
-        all or none. Returns a diff and the new version. For a new title use update_node.";
+    const DESCRIPTION: &'static str = "Change parts of a note: edits are applied in order, all or none; returns a \
+        diff. For a new title use update_node.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -74,8 +74,7 @@ impl Tool for ExtractEntities {
 
     const NAME: &'static str = "extract_entities";
     const DESCRIPTION: &'static str = "Find the people, projects and things that a note or text names, and which of \
-        them are in memory. Nothing is stored: check the result, then call bulk_update with the arguments in its field \
-        bulk_update.";
+        them are in memory. Stores nothing: check the result, then pass its field bulk_update to bulk_update.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -17,7 +17,7 @@ pub(crate) struct Params {
     /// Note id; with "/" at the end a folder.
     #[schemars(length(min = 1))]
     id: String,
-    /// New path: "archive/plan.md", or "archive/" to keep the name. A folder gets this path. Case is kept.
+    /// New path: "archive/plan.md", or "archive/" to keep the name. A folder gets this path.
     #[schemars(length(min = 1))]
     to: String,
     /// Rewrite links to it; otherwise links that would break prevent the move.
@@ -67,8 +67,7 @@ impl Tool for MoveNode {
 
     const NAME: &'static str = "move_node";
     const DESCRIPTION: &'static str = "Move a note, or a folder with all its files, to another path; links to it and \
-        in it are rewritten. Nothing moves if a file is in the way. undo_change reverts a move. For a new title use \
-        update_node.";
+        in it are rewritten. undo_change reverts a move. For a new title use update_node.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -71,8 +71,7 @@ impl Tool for NodeHistory {
 
     const NAME: &'static str = "node_history";
     const DESCRIPTION: &'static str = "List the versions of a note, newest first: who made each, when and how. \
-        \"outside\" is another program, such as git. A moved note keeps its history. diff_node compares versions; \
-        revert_node goes back.";
+        \"outside\" is another program, such as git. diff_node compares versions; revert_node goes back.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -36,7 +36,7 @@ pub(crate) struct Params {
     #[serde(default)]
     #[schemars(length(max = 50))]
     fields: Vec<String>,
-    /// Count notes by this field's values instead: "tags".
+    /// Count notes by this field's values instead.
     group_by: Option<String>,
     #[serde(default = "default_limit")]
     /// Maximum results.
@@ -127,9 +127,9 @@ impl Tool for QueryNodes {
     type Output = Output;
 
     const NAME: &'static str = "query_nodes";
-    const DESCRIPTION: &'static str = "Find notes by metadata, not text: frontmatter properties, tags, dates, links, tasks. \
-        Orphans: links_in eq 0 and links_out eq 0. Changed this week: modified within \"7d\". All tags with counts: group_by \
-        \"tags\".";
+    const DESCRIPTION: &'static str = "Find notes by metadata, not text: frontmatter properties, tags, dates, links, \
+        tasks. Orphans: links_in eq 0 and links_out eq 0. Changed this week: modified within \"7d\". Tags with \
+        counts: group_by \"tags\".";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

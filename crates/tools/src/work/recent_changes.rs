@@ -27,14 +27,14 @@ const SUMMARY: usize = 160;
 pub(crate) struct Params {
     /// ISO time, or "24h", "7d".
     since: Option<String>,
-    /// Cursor of an earlier answer: only newer changes.
+    /// Of an earlier answer: only newer changes.
     cursor: Option<String>,
     /// Default: all kinds.
     #[serde(default)]
     kinds: Vec<Kind>,
-    /// Only by clients whose name contains this; "outside" for other programs.
+    /// Part of a client's name; "outside" for other programs.
     by: Option<String>,
-    /// Only of this entity, also a deleted one.
+    /// Only of this entity.
     entity_id: Option<i64>,
     /// Maximum changes.
     #[serde(default = "default_limit")]
@@ -106,8 +106,8 @@ impl Tool for RecentChanges {
     type Output = Output;
 
     const NAME: &'static str = "recent_changes";
-    const DESCRIPTION: &'static str = "List what changed in notes and memory, newest first: what, when, by whom. One \
-        entry per call. Pass the cursor back later to get only newer changes. For one note use node_history.";
+    const DESCRIPTION: &'static str = "List changes to notes and memory, newest first: what, when, by whom. For one \
+        note use node_history.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

@@ -46,8 +46,8 @@ impl Tool for SuggestTags {
     type Output = Output;
 
     const NAME: &'static str = "suggest_tags";
-    const DESCRIPTION: &'static str =
-        "Suggest tags of this vault for a note, from similar and linked notes and from its text. Changes nothing.";
+    const DESCRIPTION: &'static str = "Suggest tags of this vault for a note, from similar and linked notes and its \
+        text. To add them use edit_node.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
