@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use clap::Args;
-use quipu_core::{InvalidKey, RequestKey, Session};
+use quipu_core::{InvalidKey, RequestKey};
 use quipu_server::engine::Engine;
 use quipu_tools::{Access, Registry, Reply, ToolInfo, nearest};
 use serde::{Deserialize, Serialize};
