@@ -1,14 +1,14 @@
-//! `cargo xtask crash`: ends the server with SIGKILL at a random moment of a storm of writes, starts it again, and looks.
+//! `cargo xtask crash`: ends the server with SIGKILL at a random moment of many writes, restarts it, and checks.
 //!
-//! What must hold each time: every acknowledged write is there to the byte, a write that was under way happened whole or not
-//! at all, nothing else lies in the vault, the index says what a fresh one would say, and the history has one entry for every
-//! write, whose versions are kept as it says.
+//! Each time: every acknowledged write is present byte for byte, a write in progress was applied whole or not at all, the vault
+//! has no other files, the index equals a fresh one, and the history has one entry for every write, with the versions that it
+//! names.
 
 mod history;
 mod memory;
 mod model;
 mod questions;
-mod storm;
+mod write_load;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,7 @@ pub(crate) const ROUNDS: u64 = 200;
 /// Seed unless told otherwise. The moments of the kill are real time and differ from run to run all the same.
 pub(crate) const SEED: u64 = 1;
 
-/// Vaults that are stormed side by side. A round waits for the disk, for its own kill and for a dozen processes to start,
+/// Vaults that are tested in parallel. A round waits for the disk, for its own kill and for a dozen processes to start,
 /// so one alone leaves a machine idle for half of the time.
 const LANES: u64 = 4;
 
@@ -62,11 +62,11 @@ fn run_lane(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<u64> {
     model.lay_out(&vault)?;
     let (mut acknowledged, mut entries) = (0, 0);
     for round in 0..rounds {
-        let outcome = storm::blow(binary, &vault, &mut model, &mut random).and_then(|acknowledged| {
+        let outcome = write_load::run(binary, &vault, &mut model, &mut random).and_then(|acknowledged| {
             inspect(binary, &vault, &mut model, home.path())?;
             let found = history::inspect(&vault)?;
             let new = found.checked_sub(entries).context("the history lost entries")?;
-            let most = acknowledged + storm::UNDER_WAY as u64;
+            let most = acknowledged + write_load::IN_PROGRESS as u64;
             ensure!(
                 (acknowledged..=most).contains(&new),
                 "{acknowledged} writes were acknowledged and {new} are in the history"

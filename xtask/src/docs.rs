@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: writes the generated pages again. The tests that compare them do the writing when told to.
+//! `cargo xtask docs`: writes the generated pages again. The tests that compare them write them if an environment variable is set.
 
 use crate::shell::{self, cargo};
 

@@ -70,7 +70,7 @@ fn why_not() -> Option<String> {
     peers::system_package("valgrind", &["valgrind"]).err().map(|error| format!("{error:#}"))
 }
 
-/// The compiler: another one makes other instructions of the same source.
+/// The compiler: another version generates other instructions.
 fn toolchain() -> anyhow::Result<String> {
     let version = shell::output(&mut command("rustc", &["--version"]))?;
     Ok(version.split_whitespace().take(2).collect::<Vec<_>>().join(" "))

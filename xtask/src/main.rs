@@ -66,7 +66,7 @@ cargo xtask explorer [--build] [--measure [--release] [--write]] [--screenshots]
                                            tests the explorer in headless Chromium; --build writes web/dist from the sources,
                                            --measure times the picture at 1k, 10k and 50k notes (--write updates docs/),
                                            --screenshots writes docs/images
-cargo xtask deny                           checks licences, bans and sources of dependencies (installs cargo-deny once)
+cargo xtask deny                           checks licences, bans and sources of dependencies (deny.toml)
 cargo xtask docs                           writes the generated pages of docs/";
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -146,7 +146,7 @@ fn help_of(command: &str) -> Option<&'static str> {
     Some(&HELP[start..end])
 }
 
-/// What stands behind the command's name.
+/// The arguments after the command.
 struct Options<'a>(&'a [String]);
 
 impl Options<'_> {

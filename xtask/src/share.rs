@@ -26,7 +26,7 @@ use client::{Expected, Tally, Writer};
 /// Kills of an owner unless told otherwise; as many as the test command has time for.
 pub(crate) const KILLS: u64 = 25;
 
-/// No client may wait longer for a write, whichever process dies meanwhile, on a machine that has other things to do as well.
+/// No client may wait longer for a write, whichever process is killed, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Entities looked at together.
@@ -40,7 +40,7 @@ pub(crate) fn run(binary: &Path, kills: u64, seed: u64) -> anyhow::Result<()> {
     let vault = home.path().join("vault");
     fs::create_dir(&vault)?;
     let started = Instant::now();
-    let outcome = storm(binary, &vault, kills, seed).and_then(|tallies| {
+    let outcome = run_load(binary, &vault, kills, seed).and_then(|tallies| {
         let seconds = started.elapsed().as_secs_f64();
         inspect(binary, &vault, &tallies, home.path())?;
         Ok((tallies, seconds))
@@ -70,7 +70,7 @@ pub(crate) fn run(binary: &Path, kills: u64, seed: u64) -> anyhow::Result<()> {
 }
 
 /// Lets the clients write until enough owners were killed.
-fn storm(binary: &Path, vault: &Path, kills: u64, seed: u64) -> anyhow::Result<Vec<Tally>> {
+fn run_load(binary: &Path, vault: &Path, kills: u64, seed: u64) -> anyhow::Result<Vec<Tally>> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let writers: Vec<_> = (0..CLIENTS)

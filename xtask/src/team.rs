@@ -42,7 +42,7 @@ const FAIL_OVER_EVERY: u64 = 7;
 /// Observations read at once.
 const PER_PAGE: usize = 500;
 
-/// What was done to the team.
+/// The faults that were injected.
 #[derive(Debug, Default)]
 struct Faults {
     killed: usize,
@@ -66,7 +66,7 @@ pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
     let entities = prepare(&servers[0])?;
     let started = Instant::now();
     let (done, faults) =
-        storm(&mut cluster, &servers, &entities, (rounds, seed)).with_context(|| format!("seed {seed}"))?;
+        run_rounds(&mut cluster, &servers, &entities, (rounds, seed)).with_context(|| format!("seed {seed}"))?;
     let took = started.elapsed();
     for server in &servers {
         server.await_ready()?;
@@ -97,7 +97,7 @@ fn prepare(server: &TeamServer) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Lets the clients write until there were enough faults.
-fn storm(
+fn run_rounds(
     cluster: &mut Cluster,
     servers: &[TeamServer],
     entities: &[Value],

@@ -130,7 +130,7 @@ impl Knowledge {
         Ok(())
     }
 
-    /// Has a session know what other servers showed to its client.
+    /// Adds to a session what other servers showed to its client.
     pub(crate) fn learn_shown(&self, session: &Session, paths: &[&VaultPath]) -> Result<(), VaultError> {
         let Some(shown_notes) = &self.shown_notes else { return Ok(()) };
         for (path, recorded) in paths.iter().zip(shown_notes.shown(&session.client(), paths)?) {
@@ -325,6 +325,14 @@ impl Knowledge {
     /// What this client has not been told yet. `about`: the files that its call was about.
     pub fn warnings(&self, session: &Session, about: &BTreeSet<VaultPath>) -> Vec<String> {
         self.warnings.take(session, about)
+    }
+
+    /// A session for one command of a person: it gets warnings about the notes of the command, and not those about the rest of
+    /// the vault, which `quipu doctor` lists.
+    pub fn command_session(&self, client: &str) -> Session {
+        let session = Session::named(client);
+        self.warnings.skip(&session);
+        session
     }
 
     /// Sends a warning to every client.

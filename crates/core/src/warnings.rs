@@ -207,6 +207,13 @@ impl WarningLog {
         lines
     }
 
+    /// Counts the present warnings as received, except those about the files of later calls.
+    pub(crate) fn skip(&self, session: &Session) {
+        let logs = self.lock();
+        let (odd, changed) = (logs.odd.count, logs.changed.count);
+        session.set_told(Told { log: self.id, odd, changed, counts: logs.counts, ..Told::default() });
+    }
+
     /// Records warnings about changed notes, and the change itself for sessions that were shown an older version.
     pub(crate) fn log_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
         for key in keys {
@@ -339,6 +346,18 @@ mod tests {
 
     fn broken(path: &str, target: usize) -> Warning {
         Warning { path: path.into(), message: format!("{BROKEN_LINK}\"{target}\"") }
+    }
+
+    #[test]
+    fn skipped_warnings_are_sent_with_a_call_about_their_note() {
+        let (log, session) = (WarningLog::default(), Session::default());
+        log.push(warning("odd"));
+        log.skip(&session);
+        assert_eq!(log.take(&session, &BTreeSet::new()), [""; 0]);
+        let about = BTreeSet::from([VaultPath::parse("a.md").unwrap()]);
+        assert_eq!(log.take(&session, &about), ["\"a.md\": odd"]);
+        log.push(warning("new"));
+        assert_eq!(log.take(&session, &BTreeSet::new()), ["\"a.md\": new"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
-/// A vault in which another process carries out every call between the question whether it was and the writing.
+/// A vault in which another process applies every call after the check for an applied request and before the write.
 struct Raced(MemVault);
 
 impl VaultFiles for Raced {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use parking_lot::{Mutex, MutexGuard};
-use quipu_core::index::{FileBatch, IndexError};
+use quipu_core::index::{FileBatch, IndexError, IndexReport};
 use quipu_core::memory::{Embedded, Memory};
 use quipu_core::model::Warning;
 use quipu_core::ports::{Clock, SystemClock};
@@ -99,22 +99,11 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Calls a tool, and leaves a trace of it.
+    /// Calls a tool, and records the call for `quipu watch` and the explorer.
     pub fn call(&self, tool: &ToolInfo, arguments: Value, session: &Session, key: Option<RequestKey>) -> ToolResponse {
-        self.traced(tool, arguments, session, |arguments| self.registry.call(tool, arguments, session, key))
-    }
-
-    /// Leaves a trace of a call.
-    pub fn traced(
-        &self,
-        tool: &ToolInfo,
-        arguments: Value,
-        session: &Session,
-        call: impl FnOnce(Value) -> ToolResponse,
-    ) -> ToolResponse {
         let summary = ArgumentSummary::of(&arguments);
         let started = Instant::now();
-        let response = call(arguments);
+        let response = self.registry.call(tool, arguments, session, key);
         self.trail.called(tool, summary, &session.client(), &response, started.elapsed(), SystemClock.now_ns());
         response
     }
@@ -243,7 +232,7 @@ impl IndexMaintainer {
         if watcher.is_none() {
             *watcher = Some(self.start_watching());
             drop(watcher);
-            self.reporter.apply(&FileBatch::All);
+            self.reporter.report(self.open.knowledge().apply(&FileBatch::All, &|_| {}));
         }
     }
 
@@ -273,14 +262,14 @@ impl IndexMaintainer {
         }
     }
 
-    /// Without a watch, serving goes on.
+    /// If watching fails, the server continues without it.
     fn start_watching(&self) -> Option<FileWatch> {
         let reporter = self.reporter.clone();
         let on_event = move |event: Result<FileBatch, String>| {
             // A change during the first pass waits for its end.
             while !reporter.knowledge.wait_ready(Duration::from_secs(60)) {}
             match event {
-                Ok(batch) => reporter.apply(&batch),
+                Ok(batch) => reporter.report(reporter.knowledge.apply(&batch, &|_| {})),
                 Err(warning) => reporter.warn(&warning),
             }
         };
@@ -303,8 +292,9 @@ struct WarningReporter {
 }
 
 impl WarningReporter {
-    fn apply(&self, batch: &FileBatch) {
-        match self.knowledge.apply(batch, &|_| {}) {
+    /// Reports how the indexing of a change ended.
+    fn report(&self, outcome: Result<IndexReport, IndexError>) {
+        match outcome {
             Ok(report) => tracing::debug!(?report, "applied changes"),
             Err(error) => self.warn_of("cannot index a change", error),
         }

@@ -322,22 +322,22 @@ struct KnownToken {
 }
 
 impl TokenSource for Tokens {
-    /// Fails also where the key of the tokens is lost.
+    /// Fails also if the key of the tokens is lost.
     fn ensure_some(&self) -> anyhow::Result<()> {
         let tokens = self.file.list()?;
-        ensure!(!tokens.is_empty(), "there is none; create one with `quipu token new`");
+        ensure!(!tokens.is_empty(), "no token exists; create one with `quipu token new`");
         let Some(secret) = self.file.known_secret()? else {
             let key = self.file.secret.as_ref().map_or("the user's folder".into(), |key| key.display().to_string());
             bail!(
-                "those in {} are invalid, because the key they were created with is not at {key}: put it back, or \
-                 revoke them with `quipu token revoke` and make new ones with `quipu token new`",
+                "the tokens in {} are invalid, because the key they were created with is not at {key}; restore it, or revoke \
+                 them with `quipu token revoke` and create new ones with `quipu token new`",
                 self.file.file.display()
             );
         };
         ensure!(
             tokens.iter().any(|token| token.is_intact(&secret)),
-            "those in {} were changed, or created with another key: revoke them with `quipu token revoke` \
-             and make new ones with `quipu token new`",
+            "the tokens in {} were changed, or created with another key; revoke them with `quipu token revoke` and create \
+             new ones with `quipu token new`",
             self.file.file.display()
         );
         Ok(())

@@ -87,7 +87,7 @@ impl DatabaseError {
         MemoryFailure { action, advice: self.advice(), source: self.into() }
     }
 
-    /// What a client is told. The log has the rest.
+    /// The message for clients. The log has the details.
     pub(crate) fn reason(&self) -> String {
         self.advice().unwrap_or_else(|| {
             tracing::error!("{}", chain(self));

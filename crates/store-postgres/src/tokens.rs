@@ -1,6 +1,6 @@
 //! Tokens of clients over HTTP, for all servers of a database. A token is 256 random bits, shown once; the table has a hash.
 //!
-//! Unlike the file of a vault's tokens, the table has no keyed seal: who can write this table can write the notes.
+//! Unlike the file of a vault's tokens, the table has no keyed seal: an account that can write this table can write the notes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

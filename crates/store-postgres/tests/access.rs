@@ -1,4 +1,4 @@
-//! Who may do what in a database: roles, the wall between graphs, limits, tokens, and programs of another version.
+//! Who may do what in a database: roles, the isolation of graphs, limits, tokens, and programs of another version.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -261,9 +261,9 @@ fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
     let first = vault.apply_for(&create, &origin).expect("the path is free");
     let hash = vault.read(&path("a.md")).expect("readable").expect("it exists").hash;
     vault.apply(&[FileChange::Delete { path: path("a.md"), expected: hash }]).expect("it exists");
-    assert_eq!(vault.apply_for(&create, &origin).expect("it was carried out"), first);
+    assert_eq!(vault.apply_for(&create, &origin).expect("it was applied"), first);
     assert_eq!(vault.read(&path("a.md")).expect("readable").map(|note| note.bytes), None, "and is not made again");
     let name = NamePeriod { path: path("a.md"), since_ns: 0, until_ns: i64::MAX };
     assert_eq!(vault.forget(&[name]).expect("writable"), 1);
-    assert_eq!(vault.applied_request(RequestKey(7)).expect("readable"), None, "a path may say what its note said");
+    assert_eq!(vault.applied_request(RequestKey(7)).expect("readable"), None, "a path may contain the redacted text");
 }

@@ -64,7 +64,7 @@ pub struct Cluster {
     programs: PathBuf,
     folder: PathBuf,
     owner: Option<u32>,
-    /// Reads orders; the end of its input tells the server to stop for good.
+    /// Reads commands; the end of its input stops the server.
     keeper: Child,
 }
 

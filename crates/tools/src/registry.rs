@@ -208,6 +208,11 @@ impl Registry {
         Self { patience, ..self }
     }
 
+    /// See [`Knowledge::command_session`].
+    pub fn command_session(&self, client: &str) -> Session {
+        self.knowledge.command_session(client)
+    }
+
     /// The tools, always in the same order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
         self.tools.iter()

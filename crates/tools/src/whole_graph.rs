@@ -232,7 +232,7 @@ fn add_notes(snapshot: &Snapshot, graph: &mut WholeGraph, link_types: &mut Graph
 
 fn freshness(knowledge: &Knowledge, snapshot: &Snapshot) -> FreshnessColumns {
     let sourced: Vec<NoteKey> = snapshot.files().filter(|key| !source_refs(snapshot.note(*key)).is_empty()).collect();
-    // What could not be compared is told with each page.
+    // Pages that could not be compared are reported one by one.
     let (judged, _) = knowledge.freshness(snapshot, &sourced);
     let mut columns = FreshnessColumns::default();
     for (key, judged) in sourced.into_iter().zip(judged) {

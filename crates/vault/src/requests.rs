@@ -46,7 +46,7 @@ pub(crate) fn find(own: &Dir, request: RequestKey) -> io::Result<Option<VaultPat
     Ok(VaultPath::parse(&path).ok())
 }
 
-/// Removes the requests whose first change was at one of these paths: a path may say what its note said.
+/// Removes the requests whose first change was at one of these paths: a path may contain the text that is redacted.
 pub(crate) fn forget(own: &Dir, paths: &[&VaultPath]) -> io::Result<()> {
     let folder = match own.open(FOLDER) {
         Err(error) if is_no_folder(&error) => return Ok(()),

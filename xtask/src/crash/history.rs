@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use quipu_core::model::ContentHash;
 use serde_json::Value;
 
-/// Checks the history of a vault that only the storm writes to; returns the number of its writes.
+/// Checks the history of a vault that only the write load changes; returns the number of its writes.
 pub(super) fn inspect(vault: &Path) -> anyhow::Result<u64> {
     let text = match fs::read_to_string(vault.join(".quipu/history.jsonl")) {
         // Killed before the first write.

@@ -12,7 +12,7 @@ use quipu_testkit::client::Client;
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
-use super::storm::is_hung_up;
+use super::write_load::is_hung_up;
 use crate::shell;
 
 const WRITERS: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
     client.close()?;
     let (mut kills, mut lucky) = (0, 0);
     while writers.iter().any(|writer| writer.done < WRITES) {
-        let outcome = storm(binary, home.path(), &mut writers, &mut random)
+        let outcome = write_until_killed(binary, home.path(), &mut writers, &mut random)
             .and_then(|()| inspect(binary, home.path(), &mut writers, &mut lucky));
         if let Err(error) = outcome {
             let kept = home.keep();
@@ -67,7 +67,7 @@ pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
 }
 
 /// Writes until the server is killed or everything is written.
-fn storm(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Random) -> anyhow::Result<()> {
+fn write_until_killed(binary: &Path, vault: &Path, writers: &mut [Writer], random: &mut Random) -> anyhow::Result<()> {
     let mut server = super::server(binary, vault);
     let (child, mut wire) = Client::start(server.stderr(std::process::Stdio::null()))?.into_parts();
     wire.shake_hands()?;

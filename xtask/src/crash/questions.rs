@@ -31,7 +31,7 @@ pub(super) fn ask(server: Client) -> anyhow::Result<Vec<Answered>> {
     Ok(answers)
 }
 
-/// What the index says without opening a file. The first answer lists the notes.
+/// Answers of the index that need no file. The first one lists the notes.
 pub(crate) fn ask_index(wire: &mut Wire, tags: &[&str]) -> anyhow::Result<Vec<Answered>> {
     let mut answers = ask_together(wire, vec![("list_nodes", json!({ "limit": 1000 }))])?;
     let mut questions =
@@ -47,7 +47,7 @@ pub(crate) fn ask_index(wire: &mut Wire, tags: &[&str]) -> anyhow::Result<Vec<An
     Ok(answers)
 }
 
-/// What it says of words, ranks included, and what is read from the files.
+/// The results of searches, ranks included, and the notes as read from the files.
 pub(crate) fn ask_text(wire: &mut Wire, words: &[&str], ids: &[Value]) -> anyhow::Result<Vec<Answered>> {
     let mut questions = Vec::new();
     for words in words {

@@ -46,7 +46,7 @@ impl Server {
             Ok(String::from_utf8(made.stdout)?.trim().to_owned())
         };
         let texts = tokens.iter().map(new).collect::<anyhow::Result<Vec<String>>>()?;
-        // Asked of the system and given back: no other program takes it meanwhile.
+        // A free port from the system, released again; another program is unlikely to take it.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new(binary);
         command.arg("serve").arg(vault.path()).args(["--http", &address.to_string()]);

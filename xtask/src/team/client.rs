@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// The note that all clients write.
 pub(super) const SHARED: &str = "shared.md";
 
-/// What a client is told that may repeat its call later, and what tells it that its view is out of date.
+/// The error for a call that may be retried, and the warning of an answer that may be out of date.
 const LATER: [&str; 5] = [
     "still being indexed",
     "the database has been unreachable",

@@ -13,7 +13,7 @@ use super::cluster::{free_port, url, wait_for};
 use super::proxy::Proxy;
 use crate::load::client::Client;
 
-/// What an answer says that is incomplete or may be out of date.
+/// Warnings of an answer that is incomplete or may be out of date.
 const NOT_READY: [&str; 2] = ["still being indexed", "may be out of date"];
 
 pub(super) struct TeamServer {

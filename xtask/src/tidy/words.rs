@@ -4,7 +4,7 @@
 use super::{markdown_files, rust_files};
 
 /// A word or phrase in lower case, and what to write instead.
-const WORDS: [(&str, &str); 32] = [
+const WORDS: [(&str, &str); 34] = [
     ("whoever", "the actor: the client, the owner process, the caller"),
     ("whomever", "the actor: the client, the owner process, the caller"),
     ("nobody", "the actor: no client, no other process"),
@@ -35,6 +35,8 @@ const WORDS: [(&str, &str); 32] = [
     ("whereof", "of which"),
     ("thereof", "of it"),
     ("carried out", "applied, run"),
+    ("carries out", "applies, runs"),
+    ("carry out", "apply, run"),
     ("looked at again", "checked again"),
     ("of its own making", "that it created"),
 ];

@@ -1,6 +1,5 @@
 //! A tool called by a command, which shows its answer.
 
-use quipu_core::Session;
 use quipu_tools::{Registry, Reply};
 use serde_json::Value;
 
@@ -15,7 +14,7 @@ pub(super) fn ask(
     output: &Output,
 ) -> Result<Value, Failure> {
     let tool = registry.find(tool).map_err(|_| Failure::failed(format!("the tool {tool} is not available")))?;
-    let response = registry.call(tool, arguments, &Session::named(CLIENT), None);
+    let response = registry.call(tool, arguments, &registry.command_session(CLIENT), None);
     for warning in &response.warnings {
         output.warning(warning, None);
     }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use clap::Args;
-use quipu_core::{InvalidKey, RequestKey, Session};
+use quipu_core::{InvalidKey, RequestKey};
 use quipu_server::engine::Engine;
 use quipu_tools::{Access, Registry, Reply, ToolInfo, nearest};
 use serde::{Deserialize, Serialize};
@@ -76,11 +76,10 @@ impl Call {
         if info.shows_notes || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
             open.update_index(output)?;
         }
-        let (session, key) = (Session::named(super::CLIENT), self.key()?);
-        let call = |arguments| registry.call(info, arguments, &session, key);
+        let (session, key) = (registry.command_session(super::CLIENT), self.key()?);
         let response = match server {
-            Some(engine) => engine.traced(info, arguments, &session, call),
-            None => call(arguments),
+            Some(engine) => engine.call(info, arguments, &session, key),
+            None => registry.call(info, arguments, &session, key),
         };
         for warning in &response.warnings {
             output.warning(warning, None);

@@ -86,7 +86,7 @@ pub(super) fn choose_graph(database: &PostgresDatabase, name: Option<&str>) -> R
     }
 }
 
-/// What the terminal is told when the database fails.
+/// The message on the terminal when the database fails.
 pub(super) fn failed(error: &DatabaseError) -> Failure {
     Failure::failed(format!("cannot use the database: {}", error.explained()))
 }

@@ -66,7 +66,7 @@ enum GraphAction {
     Delete {
         /// Its name.
         name: String,
-        /// Delete it, as asked.
+        /// Confirm the deletion.
         #[arg(long)]
         yes: bool,
     },

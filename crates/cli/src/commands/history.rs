@@ -54,7 +54,9 @@ impl History {
             return self.list_changes(entity, &registry, output);
         }
         let arguments = json!({ "id": self.of, "limit": self.limit });
-        let answer = ask(&registry, ("node_history", "list the versions"), arguments, output)?;
+        let answer = ask(&registry, ("node_history", "list the versions"), arguments, output).map_err(|failure| {
+            if is_note(&self.of) { failure } else { failure.hint("no entity has this name either") }
+        })?;
         if self.json {
             output.json(&answer)?;
             return Ok(Outcome::Fine);
@@ -74,7 +76,7 @@ impl History {
             return Ok(Some(EntityId(number)));
         }
         match &ready.open.memory {
-            Ok(open) if !self.of.to_lowercase().ends_with(".md") => find_entity(&open.memory, &self.of),
+            Ok(open) if !is_note(&self.of) => find_entity(&open.memory, &self.of),
             _ => Ok(None),
         }
     }
@@ -93,6 +95,11 @@ impl History {
         }
         Ok(Outcome::Fine)
     }
+}
+
+/// Whether the argument can only be a note.
+fn is_note(of: &str) -> bool {
+    of.to_lowercase().ends_with(".md")
 }
 
 fn client(entry: &Value) -> &str {

@@ -45,7 +45,7 @@ pub(crate) struct Mirror {
 
 enum Event {
     Folder(WatchEvent),
-    /// The feed may have news.
+    /// The change feed may have new entries.
     Graph,
     Stop,
 }

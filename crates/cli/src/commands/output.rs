@@ -203,7 +203,7 @@ impl Output {
     /// Prints a line on stderr.
     pub(crate) fn aside(&self, line: &Line) {
         match &self.to {
-            // If stderr is closed, there is nowhere to say so.
+            // If stderr is closed, the error cannot be reported.
             OutputTarget::Streams { colour_stderr, .. } => {
                 let _ = writeln!(io::stderr().lock(), "{}", line.render(*colour_stderr));
             }

@@ -116,7 +116,7 @@ fn user() -> String {
     user.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect()
 }
 
-/// What the terminal is told when a run stops.
+/// The message on the terminal when a run stops.
 pub(super) fn failed(error: &SyncError) -> Failure {
     let failure = Failure::failed(error.to_string());
     match error {
@@ -164,7 +164,7 @@ impl BaseFile {
         Ok(log)
     }
 
-    /// Forgets what was in sync.
+    /// Deletes the record of what was in sync.
     fn reset(&mut self) -> io::Result<()> {
         self.base = Base::default();
         self.rewrite()

@@ -143,7 +143,7 @@ pub(crate) struct DatabaseTokens {
 
 impl TokenSource for DatabaseTokens {
     fn ensure_some(&self) -> anyhow::Result<()> {
-        let hint = "the database has none; create one with `quipu token new --name NAME --graph GRAPH`";
+        let hint = "the database has no token; create one with `quipu token new --name NAME --graph GRAPH`";
         ensure!(!self.database.tokens()?.is_empty(), hint);
         Ok(())
     }

@@ -116,7 +116,7 @@ impl<Name> ProviderSettings<Name> {
 }
 
 impl Llm {
-    /// The language model with its default address filled in. There is no default model: names of models come and go.
+    /// The language model with its default address filled in. There is no default model, because models are renamed and removed.
     pub(crate) fn provider(&self) -> Option<ChatProvider> {
         let kind = self.provider?;
         let url = self.url.clone().unwrap_or_else(|| kind.default_url().to_owned());

@@ -93,7 +93,7 @@ fn drawn(graph: &WholeGraph) -> (String, [f32; 4]) {
 fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radii: &[f32]) {
     let mut order: Vec<usize> = (0..graph.len()).collect();
     order.sort_by(|a, b| radii[*b].total_cmp(&radii[*a]).then(a.cmp(b)));
-    // In an open picture no label stands on a node; in a crowded one there is no other place.
+    // In a sparse picture no label covers a node; in a dense one there is no other place.
     let nodes = if graph.len() <= OPEN { 0..graph.len() } else { 0..0 };
     let around = |node: usize| {
         let (Point { x, y }, r) = (positions[node], radii[node]);

@@ -8,7 +8,7 @@ fn call_prints_the_answer_of_a_tool() {
     let ran = vault.run(&["call", "get_node", r#"{"id": "station/POWER.md"}"#]).expect(0);
     assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
     assert_eq!(ran.json()["id"], "station/power.md");
-    assert_eq!(ran.stderr, "warning: \"log/2025-02-11.md\": broken link to \"Snow Board\"\n");
+    assert_eq!(ran.stderr, "", "the example has a broken link in another note");
     let from_stdin = vault.run_with_stdin(&["call", "get_node", "-"], r#"{"id": "station/power.md"}"#).expect(0);
     assert_eq!(from_stdin.stdout, ran.stdout);
 }
@@ -22,6 +22,16 @@ fn warnings_of_an_answer_go_to_stderr_one_line_each() {
     assert_eq!(ran.stderr, told);
     let missing = vault.run(&["call", "get_node", r#"{"id": "aa.md"}"#]).expect(0);
     assert!(missing.stderr.contains("warning: ") && missing.stderr.contains("a.md"), "{missing}");
+}
+
+#[test]
+fn broken_links_of_other_notes_are_not_reported() {
+    let vault = Sandbox::of("//- a.md\nAlpha\n//- b.md\n[[1]] [[2]] [[3]] [[4]] [[5]]\n//- c.md\n[[gone]]\n");
+    assert_eq!(vault.run(&["call", "get_node", r#"{"id": "a.md"}"#]).expect(0).stderr, "");
+    let ran = vault.run(&["call", "get_node", r#"{"id": "c.md"}"#]).expect(0);
+    assert_eq!(ran.stderr, "warning: \"c.md\": broken link to \"gone\"\n");
+    vault.run(&["call", "edit_node", r#"{"id": "a.md", "edits": [{"op": "append", "text": "more"}]}"#]).expect(0);
+    assert_eq!(vault.run(&["history", "a.md"]).expect(0).stderr, "");
 }
 
 #[test]

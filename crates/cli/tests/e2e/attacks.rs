@@ -226,7 +226,9 @@ fn addresses_beyond_loopback_require_tokens() {
     let output = command.env("XDG_STATE_HOME", prepared.vault.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("create one with `quipu token new`"), "{said}");
+    let message = "cannot listen at 0.0.0.0:0: it is reachable from other machines, and no token exists; create one with \
+                   `quipu token new`";
+    assert!(said.contains(message), "{said}");
 }
 
 /// To the server all that a proxy passes on comes from this machine.

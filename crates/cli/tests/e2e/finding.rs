@@ -85,7 +85,7 @@ fn scores_of_pages_do_not_depend_on_how_often_a_note_was_edited() {
 fn scores_of_entities_do_not_depend_on_how_often_one_was_updated() {
     let folder = vault("");
     let mut command = serve_command(folder.path(), &[]);
-    // Vectors come when they come, and change who is first.
+    // Vectors arrive asynchronously and change the order.
     command.env("QUIPU_EMBEDDING_PROVIDER", "none");
     let mut client = Client::start_with(folder, command).shake_hands(LEGACY);
     for (name, text) in [

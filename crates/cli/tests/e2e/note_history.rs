@@ -114,6 +114,8 @@ fn history_command_lists_changes_of_an_entity() {
     assert_eq!(json["changes"][1]["summary"], "~ observation 1 of entity 1: rows; undone by 3", "{json}");
     let wrong = client.command(&["history", "7"]);
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("there is no entity 7"), "{wrong:?}");
+    let wrong = client.command(&["history", "Unknown Person"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no entity has this name either"), "{wrong:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::client::{LEGACY, PATIENCE, modern, serve_command, vault};
 use crate::http::{Answer, Events, Post, Server};
 
-/// How long the server waits before it takes a closed sending side for a client that left.
+/// How long the server waits before it treats a half-closed connection as closed.
 const HALF_CLOSE_GRACE: Duration = Duration::from_secs(2);
 
 /// A session of the older generation.
@@ -207,7 +207,7 @@ fn waiting_call_can_be_cancelled_in_both_generations() {
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 8 } });
     assert_eq!(session.dressed(Post::message(cancelled)).status(server.address), 202);
     drop(new);
-    // A client that left looks like one that only closed its sending side, whose answer is waited for.
+    // A client that disconnected looks like one that only closed its sending side, which is answered.
     std::thread::sleep(HALF_CLOSE_GRACE + Duration::from_millis(300));
     owner.signal("CONT");
 

@@ -9,6 +9,6 @@ pub trait ShownNotes: Send + Sync {
     /// The versions that a client was last shown, in the order of the paths.
     fn shown(&self, client: &str, paths: &[&VaultPath]) -> Result<Vec<Option<ShownVersion>>, VaultError>;
 
-    /// Records versions that a client was shown, `None` for one that it knows no more. Parts of one version add up.
+    /// Records versions that a client was shown, `None` for a note that it must read again. Parts of one version add up.
     fn record(&self, client: &str, shown: &[(VaultPath, Option<ShownVersion>)]) -> Result<(), VaultError>;
 }

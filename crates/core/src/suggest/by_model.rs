@@ -31,7 +31,7 @@ const STEM_CHARS: usize = 5;
 /// Digits from which a number must be in the text: a summary may count up to nine things.
 const LEAST_DIGITS: usize = 2;
 
-/// A checked answer, with what is worth telling about it.
+/// A checked answer, with its warnings.
 pub(super) struct Answer<T> {
     pub(super) value: T,
     pub(super) warnings: Vec<String>,
@@ -141,7 +141,7 @@ fn unusable(why: &str) -> TextModelError {
     TextModelError::Unusable(why.to_owned())
 }
 
-/// A warning of things that the model made up.
+/// A warning about parts that the text does not confirm.
 fn left_out(count: usize, things: &str) -> Option<String> {
     (count > 0).then(|| format!("the language model named {count} {things}; they are left out"))
 }
@@ -175,7 +175,7 @@ fn check_grounded(summary: &str, text: &str) -> Result<(), TextModelError> {
     Ok(())
 }
 
-/// What a text is made of.
+/// The words and numbers of a text.
 #[derive(Default)]
 struct Vocabulary {
     /// Beginnings of words, and pairs of characters of scripts without spaces.

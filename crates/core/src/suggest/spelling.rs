@@ -87,7 +87,7 @@ const VERBS: [&str; 36] = [
 const VERBS_BEFORE: [&str; 12] =
     ["met", "meet", "emailed", "email", "ask", "asked", "call", "told", "tell", "thank", "thanks", "interviewed"];
 
-/// What is done by a person.
+/// Verbs whose subject is a person.
 const DONE_BY: [&str; 13] = [
     "written", "reviewed", "said", "authored", "edited", "created", "led", "coined", "proposed", "invented", "founded",
     "approved", "book",

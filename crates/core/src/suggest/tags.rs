@@ -97,7 +97,7 @@ impl Votes {
     }
 }
 
-/// What speaks for the tags of a note, before it is weighed.
+/// The evidence for the tags of a note, before it is weighted.
 pub struct TagSigns<'s> {
     snapshot: &'s Snapshot,
     key: NoteKey,
@@ -170,7 +170,7 @@ impl Knowledge {
         }
     }
 
-    /// What speaks for the tags of a note; `plain` is its text as [`plain_text`] returns it.
+    /// The evidence for the tags of a note; `plain` is its text as [`plain_text`] returns it.
     pub fn tag_signs<'s>(&self, snapshot: &'s Snapshot, key: NoteKey, plain: &str) -> Result<TagSigns<'s>, StoreError> {
         let (similar, by_meaning) = self.similar_notes(snapshot, key, plain)?;
         let graph = snapshot.graph();

@@ -18,7 +18,7 @@ pub struct Base {
     position: i64,
 }
 
-/// What is known of a note.
+/// The recorded state of a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     version: Version,
@@ -80,7 +80,7 @@ impl Base {
         text
     }
 
-    /// Makes changes in memory.
+    /// Applies changes in memory.
     pub fn apply(&mut self, changes: &[BaseChange]) {
         for change in changes {
             match change {

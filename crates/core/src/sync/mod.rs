@@ -5,16 +5,16 @@
 //! names the version that it replaces, so a note that changes meanwhile is compared again. The base is recorded after the writes
 //! that it describes: a run that is killed at any moment repeats them, and repeating them changes nothing.
 
+mod apply_plan;
 mod base;
-mod carry_out;
 mod compare;
 mod copy_name;
 mod decide;
 mod plan;
 mod report;
 
+pub use apply_plan::{Sync, SyncOptions};
 pub use base::{Base, BaseChange, BaseLog};
-pub use carry_out::{Sync, SyncOptions};
 pub use decide::{Decision, Version, decide};
 pub use plan::{Action, Direction, Side, Step};
 pub use report::{Conflict, SkippedFile, SyncCounts, SyncError, SyncReport};

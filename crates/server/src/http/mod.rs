@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
@@ -90,7 +90,7 @@ impl HttpSettings {
         if self.require_token {
             Some("--require-token is set")
         } else if !self.address.ip().is_loopback() {
-            Some("other machines can reach it")
+            Some("it is reachable from other machines")
         } else if !self.allowed_hosts.is_empty() {
             Some("--allowed-host is set, so other machines may reach it through a proxy")
         } else if self.has_oauth() {
@@ -109,7 +109,7 @@ impl HttpSettings {
     }
 }
 
-/// What is served, and to whom.
+/// What is served, and the tokens that are accepted.
 pub struct Served {
     pub content: Content,
     pub tokens: Arc<dyn TokenSource>,
@@ -141,7 +141,8 @@ pub fn serve(
 ) -> anyhow::Result<()> {
     let Served { content, tokens } = served;
     if let Some(why) = settings.why_tokens().filter(|_| !settings.has_oauth() && !settings.explorer.has_secret()) {
-        tokens.ensure_some().with_context(|| format!("cannot listen at {} without tokens: {why}", settings.address))?;
+        let refused = |error| anyhow!("cannot listen at {}: {why}, and {error:#}", settings.address);
+        tokens.ensure_some().map_err(refused)?;
     }
     if !settings.address.ip().is_loopback() && settings.tls.is_none() {
         tracing::warn!("tokens and notes are sent unencrypted; use --tls-cert and --tls-key, or a proxy with TLS");

@@ -64,7 +64,7 @@ pub(super) enum Sites {
 pub(super) struct Graphs {
     source: Arc<dyn GraphSource>,
     capacity: Arc<Capacity>,
-    /// What the last look found; `None` before the first.
+    /// The graphs as last read; `None` before the first read.
     known: Mutex<Option<Arc<[GraphRef]>>>,
     /// By id: a name may be given to another graph.
     open: Mutex<HashMap<i64, Arc<OpenSite>>>,
@@ -177,7 +177,7 @@ impl Graphs {
         graphs
     }
 
-    /// Looks at the graphs, opens the only one before its first request, and closes idle ones.
+    /// Reads the list of graphs at intervals, opens the only one before its first request, and closes idle ones.
     fn maintain(&self) -> anyhow::Result<()> {
         self.look()?;
         if let Some(only) = self.only() {
@@ -211,7 +211,7 @@ impl Sites {
         }
     }
 
-    /// What is in the vaults that are open to a client, in the Prometheus text format.
+    /// The metrics of the graphs that the token may use, in the Prometheus text format.
     pub(super) async fn write_metrics(&self, page: &mut String, granted: &GrantedGraphs) {
         match self {
             Self::One(service) => {

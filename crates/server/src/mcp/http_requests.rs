@@ -18,7 +18,7 @@ use super::http_ids::{IdInUse, IdsInUse};
 use super::http_refusal::{brief, faults, refuse};
 use super::http_sessions::{HEADER, OwnedSessions};
 use super::message::MessageRefusal;
-use crate::service::{Caller, Service, ServiceError};
+use crate::service::{Caller, Lease, Service, ServiceError};
 use crate::tokens::TokenScope;
 
 /// In the extensions of a response: a tool that the token's scope does not allow. `http/request_guard.rs` turns it into a challenge.
@@ -60,7 +60,7 @@ pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: R
     };
     let is_checked = parts.headers.contains_key(HEADER) || !caller.may(Access::Erase);
     let head = if is_checked { serde_json::from_slice::<MessageHead>(&bytes).ok() } else { None };
-    if let Some(refusal) = requests.out_of_scope(&caller, head.as_ref()) {
+    if let Err(refusal) = requests.find_tool(&caller, head.as_ref(), parts.extensions.get::<Lease>()) {
         let mut response = StatusCode::FORBIDDEN.into_response();
         response.extensions_mut().insert(refusal);
         return response;
@@ -88,14 +88,24 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl HttpRequests {
-    /// The tool of a call that the caller's scope does not allow. The service rejects the call too; HTTP clients expect a
-    /// status.
-    fn out_of_scope(&self, caller: &Caller, head: Option<&MessageHead>) -> Option<InsufficientScope> {
-        let params = head.filter(|head| head.method == "tools/call")?.params.as_ref()?;
-        match self.service.authorize(caller, &self.service.find(params.name.as_deref()?)) {
-            Err(ServiceError::OutOfScope { tool, needed }) => Some(InsufficientScope { tool, needed }),
-            _ => None,
+    /// Looks up the tool of a call, for the lease of the request. The error is a tool that the caller's scope does not allow:
+    /// the service rejects the call too, but HTTP clients expect a status.
+    fn find_tool(
+        &self,
+        caller: &Caller,
+        head: Option<&MessageHead>,
+        lease: Option<&Lease>,
+    ) -> Result<(), InsufficientScope> {
+        let params = head.filter(|head| head.method == "tools/call").and_then(|head| head.params.as_ref());
+        let Some(name) = params.and_then(|params| params.name.as_deref()) else { return Ok(()) };
+        let found = self.service.find(name);
+        if let Err(ServiceError::OutOfScope { tool, needed }) = self.service.authorize(caller, &found) {
+            return Err(InsufficientScope { tool, needed });
         }
+        if let Some(lease) = lease {
+            lease.set_tool(found);
+        }
+        Ok(())
     }
 
     /// Reserves the id of a request in a session; the error is an id that is still in use.

@@ -389,5 +389,5 @@ async fn write_waits_for_the_call_before_it_and_when_cancelled_delays_no_other()
     let params = json!({ "name": "nodes_exist", "arguments": { "ids": ["b.md"] } });
     client.send(json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params })).await;
     let answer = client.receive().await.unwrap();
-    assert_eq!(answer["result"]["structuredContent"], json!({ "b.md": false }), "it was never carried out");
+    assert_eq!(answer["result"]["structuredContent"], json!({ "b.md": false }), "it never ran");
 }

@@ -47,6 +47,11 @@ impl Lease {
         Self(Arc::new(Mutex::new(holdings)))
     }
 
+    /// Remembers the tool that was looked up when the request arrived.
+    pub(crate) fn set_tool(&self, tool: FoundTool) {
+        self.0.lock().tool = Some(tool);
+    }
+
     /// The tool, if it was looked up when the request arrived.
     pub(crate) fn tool(&self) -> Option<FoundTool> {
         self.0.lock().tool.take()

@@ -21,6 +21,7 @@ use quipu_core::{RequestKey, Session};
 use quipu_tools::{Reply, ToolInfo, ToolResponse};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
 pub(crate) use call_order::CallOrder;
 pub(crate) use caller::{BeginStream, Caller};
@@ -31,6 +32,7 @@ pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
 pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trace, TraceKind, Trail, TrailPage};
 pub use vault_service::{IndexProgress, Report, VaultChange, VaultChangeListener, VaultService};
 
+use call_order::CallTurn;
 use capacity::MAX_WORKERS;
 use client_sessions::ClientSessions;
 use last_progress::LastProgress;
@@ -130,7 +132,8 @@ impl Service {
         }
     }
 
-    /// Calls a tool. `shape` makes the protocol's response, and `weigh` returns its size; both run on the worker.
+    /// Calls a tool on a worker thread. `shape` makes the protocol's response, and `weigh` returns its size; both run on the
+    /// worker.
     pub(crate) async fn call<T: Send + 'static>(
         self: &Arc<Self>,
         request: Request,
@@ -141,22 +144,21 @@ impl Service {
         let Request { caller, session, tool, arguments, key, lease } = request;
         self.authorize(&caller, &tool)?;
         let started = Instant::now();
-        let work = move |service: &Self| {
+        let mut cancelled = std::pin::pin!(cancelled);
+        let permits = self.permits(&caller, lease, &mut cancelled).await?;
+        let service = self.clone();
+        let running = tokio::task::spawn_blocking(move || {
             let (name, response) = match tool {
                 Ok(tool) => (tool.name, service.vault.call(tool, arguments, &session, key)),
                 Err(reply) => ("", reply.into()),
             };
-            let took = started.elapsed();
-            service.capacity.meter.called(name, took, !matches!(response.reply, Reply::Answer(_)));
-            service.calls.fetch_add(1, Ordering::Relaxed);
-            service.calls_us.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-            shape(response)
-        };
-        self.run(&caller, lease, cancelled, work, weigh).await
+            service.count(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
+            permits.release(shape(response), weigh)
+        });
+        finished(running, cancelled).await
     }
 
-    /// Runs work on a worker thread, in the order of the caller's connection, when there is room for its response. Cancelled
-    /// work does not start; once started it runs to its end, because a write must not stop half-way.
+    /// Runs something other than a tool call on a worker thread.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &Caller,
@@ -166,6 +168,20 @@ impl Service {
         weigh: fn(&T) -> usize,
     ) -> Result<T, ServiceError> {
         let mut cancelled = std::pin::pin!(cancelled);
+        let permits = self.permits(caller, lease, &mut cancelled).await?;
+        let service = self.clone();
+        let running = tokio::task::spawn_blocking(move || permits.release(work(&service), weigh));
+        finished(running, cancelled).await
+    }
+
+    /// Waits for the request's turn on its connection, for the client's and the vault's share of the workers, and for a
+    /// worker with room for the response.
+    async fn permits(
+        &self,
+        caller: &Caller,
+        lease: Lease,
+        mut cancelled: impl Future<Output = ()> + Unpin,
+    ) -> Result<WorkPermits, ServiceError> {
         let turn = match lease.place() {
             None => None,
             Some(place) => Some(unless_cancelled(&mut cancelled, place.turn()).await?),
@@ -176,21 +192,14 @@ impl Service {
         };
         let of_vault = unless_cancelled(&mut cancelled, permit(&self.share)).await?;
         let worker = unless_cancelled(&mut cancelled, self.worker(&caller.budget)).await?;
-        let (service, budget) = (self.clone(), caller.budget.clone());
-        let running = tokio::task::spawn_blocking(move || {
-            let _held = (turn, of_client, of_vault, worker);
-            let outcome = work(&service);
-            lease.release_request();
-            lease.hold_response(budget.hold(weigh(&outcome)));
-            outcome
-        });
-        tokio::select! {
-            outcome = running => outcome.map_err(|error| {
-                tracing::error!(%error, "a call failed");
-                ServiceError::Failed
-            }),
-            () = cancelled => Err(ServiceError::Cancelled),
-        }
+        Ok(WorkPermits { _held: (turn, of_client, of_vault, worker), lease, budget: caller.budget.clone() })
+    }
+
+    /// Counts an answered call.
+    fn count(&self, tool: &'static str, took: Duration, has_failed: bool) {
+        self.capacity.meter.called(tool, took, has_failed);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.calls_us.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Waits for a worker, and for room for the response.
@@ -205,7 +214,7 @@ impl Service {
         }
     }
 
-    /// What callers asked of this vault, and what it says of itself.
+    /// Metrics of the calls and of the vault.
     pub(crate) async fn measures(&self) -> Vec<Measure> {
         let IndexProgress { files, is_over } = self.progress().await;
         let seconds = Duration::from_micros(self.calls_us.load(Ordering::Relaxed)).as_secs_f64();
@@ -224,6 +233,33 @@ impl Service {
     pub(crate) async fn progress(&self) -> IndexProgress {
         let vault = self.vault.clone();
         self.last_progress.or(move || vault.progress()).await
+    }
+}
+
+/// What work holds while it runs on a worker.
+struct WorkPermits {
+    _held: (Option<CallTurn>, Option<OwnedSemaphorePermit>, OwnedSemaphorePermit, OwnedSemaphorePermit),
+    lease: Lease,
+    budget: Arc<ResponseBudget>,
+}
+
+impl WorkPermits {
+    /// Ends the work: releases the request, and holds room for the response until it is sent.
+    fn release<T>(self, outcome: T, weigh: fn(&T) -> usize) -> T {
+        self.lease.release_request();
+        self.lease.hold_response(self.budget.hold(weigh(&outcome)));
+        outcome
+    }
+}
+
+/// Waits for work on a worker. Once started it runs to its end, even if it is cancelled: a write must not stop half-way.
+async fn finished<T>(running: JoinHandle<T>, cancelled: impl Future<Output = ()>) -> Result<T, ServiceError> {
+    tokio::select! {
+        outcome = running => outcome.map_err(|error| {
+            tracing::error!(%error, "a call failed");
+            ServiceError::Failed
+        }),
+        () = cancelled => Err(ServiceError::Cancelled),
     }
 }
 

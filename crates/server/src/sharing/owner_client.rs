@@ -96,12 +96,12 @@ impl OwnerClient {
 
     /// Sends a request that belongs to no session.
     pub(super) fn ask(&self, request: &OwnerRequest<'_>) -> Result<OwnerResponse, OwnerLost> {
-        Ok(self.exchange(request, Some(RESPONSE_TIMEOUT))?.answer)
+        Ok(self.receive(self.send(request)?, Some(RESPONSE_TIMEOUT))?.answer)
     }
 
     /// Sends a request without a time limit.
     pub(super) fn ask_without_timeout(&self, request: &OwnerRequest<'_>) -> Result<OwnerResponse, OwnerLost> {
-        Ok(self.exchange(request, None)?.answer)
+        Ok(self.receive(self.send(request)?, None)?.answer)
     }
 
     /// Sends a request of a session. `request` is called twice if the owner does not know the session.
@@ -120,7 +120,8 @@ impl OwnerClient {
                 known,
                 whole: whole.then(|| SessionDelta::of(session, 0)),
             };
-            let ResponseMessage { answer, session: changes } = self.exchange(&request(here), Some(RESPONSE_TIMEOUT))?;
+            let sent = self.send(&request(here))?;
+            let ResponseMessage { answer, session: changes } = self.receive(sent, Some(RESPONSE_TIMEOUT))?;
             if matches!(answer, OwnerResponse::UnknownSession) && !whole {
                 whole = true;
                 // The new copy counts its editions from zero.
@@ -147,22 +148,25 @@ impl OwnerClient {
         }
     }
 
-    fn exchange(&self, request: &OwnerRequest<'_>, timeout: Option<Duration>) -> Result<ResponseMessage, OwnerLost> {
+    /// Sends a request; the response will arrive on the returned connection.
+    fn send(&self, request: &OwnerRequest<'_>) -> Result<UnixStream, OwnerLost> {
+        // If one of these fails, the owner has no complete request, and processes none.
+        let unsent = |error| OwnerLost(io::Error::new(io::ErrorKind::NotConnected, error));
         let idle = self.idle().pop();
         let mut stream = match idle {
             Some(stream) => stream,
-            // If this fails, nothing was sent yet.
-            None => match handshake(&self.own_folder, &self.process, ConnectionPurpose::Requests) {
-                Ok((stream, _)) => stream,
-                Err(error) => return Err(OwnerLost(io::Error::new(io::ErrorKind::NotConnected, error))),
-            },
+            None => handshake(&self.own_folder, &self.process, ConnectionPurpose::Requests).map_err(unsent)?.0,
         };
-        // An incomplete request is not processed either.
-        send(&mut stream, request).map_err(|error| OwnerLost(io::Error::new(io::ErrorKind::NotConnected, error)))?;
+        send(&mut stream, request).map_err(unsent)?;
+        Ok(stream)
+    }
+
+    /// Waits for the response to a request that was sent.
+    fn receive(&self, stream: UnixStream, timeout: Option<Duration>) -> Result<ResponseMessage, OwnerLost> {
         stream.set_read_timeout(Some(CHECK_INTERVAL))?;
-        let reader =
-            ResponseReader { stream: &stream, client: self, until: timeout.map(|timeout| Instant::now() + timeout) };
-        let response = receive(&mut { reader })?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        let mut reader = ResponseReader { stream: &stream, client: self, until };
+        let response = receive(&mut reader)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
             idle.push(stream);

@@ -316,7 +316,7 @@ impl PeerConnection {
                 return Ok(());
             }
             let Some(engine) = self.shared.engine() else { return Ok(()) };
-            let response = self.shared.try_answer(&engine, &hello.process, &frame);
+            let response = self.shared.answer(&engine, &hello.process, &frame);
             drop(engine);
             // In this order: `close` waits for the one, then for the other.
             let sending = self.shared.sending.take();
@@ -337,21 +337,14 @@ impl OwnerServerState {
         (!self.is_closing.load(Ordering::SeqCst)).then_some(permit)
     }
 
-    /// A request of another version may be unknown here, and a panic must not be retried.
-    fn try_answer(&self, engine: &Engine, process: &str, frame: &[u8]) -> ResponseMessage {
+    /// Answers one request. A request of another version may be unknown here, and a panic must not be retried.
+    fn answer(&self, engine: &Engine, process: &str, frame: &[u8]) -> ResponseMessage {
         let failed = |why: String| ResponseMessage::plain(OwnerResponse::Failed(why));
         let request = match serde_json::from_slice(frame) {
             Ok(request) => request,
             Err(error) => return failed(format!("the process that has this vault open does not understand: {error}")),
         };
-        catch_unwind(AssertUnwindSafe(|| self.answer(engine, process, request))).unwrap_or_else(|_| {
-            tracing::error!("answering another process failed");
-            failed("the call failed inside the process that has this vault open; its log says why".to_owned())
-        })
-    }
-
-    fn answer(&self, engine: &Engine, process: &str, request: OwnerRequest<'_>) -> ResponseMessage {
-        match request {
+        let answered = catch_unwind(AssertUnwindSafe(|| match request {
             OwnerRequest::CallTool { key, tool, arguments, session } => {
                 let Some((copy, known)) = self.session(process, session) else {
                     return ResponseMessage::unknown_session();
@@ -388,7 +381,11 @@ impl OwnerServerState {
             OwnerRequest::Command { command } => {
                 ResponseMessage::plain(OwnerResponse::Command(engine.open().clone().run_command(engine, command)))
             }
-        }
+        }));
+        answered.unwrap_or_else(|_| {
+            tracing::error!("answering another process failed");
+            failed("the call failed inside the process that has this vault open; its log says why".to_owned())
+        })
     }
 
     /// The owner's copy of a session, and the edition that its process has; `None` when the process must send all of it.

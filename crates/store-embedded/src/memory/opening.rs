@@ -185,7 +185,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
             // The log may be moved into the file in part: only the two together are a memory.
             kept.is_none() || kept == file_guard::id_of(&db).ok()
         } else {
-            // Through the log of another file anything may be read.
+            // With the log of another file, any content could be read.
             let id = file_guard::id_in(file).map_err(fail)?;
             let is_kept = kept.is_none() || id.is_none() || kept == id;
             is_kept && (is_new || file_guard::is_of_its_log(file, &db).map_err(fail)?)

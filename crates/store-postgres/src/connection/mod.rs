@@ -38,7 +38,7 @@ pub use wakeups::{Subscription, Wakeups};
 /// Connections of one process, at most.
 const CONNECTIONS: usize = 16;
 
-/// How long the first connection is tried: a wrong address should be told soon.
+/// How long the first connection is tried: a wrong address should be reported soon.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long an attempt may go without an answer.
@@ -171,7 +171,7 @@ impl PostgresDatabase {
     pub(crate) fn at_one_moment<T>(&self, work: impl FnOnce(&str) -> T) -> Result<T, DatabaseError> {
         const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
-        // Not from the pool any more: it is closed at the end, however that comes.
+        // Taken out of the pool: it is closed at the end, also after an error.
         let holder = runtime.block_on(self.pool.get()).map_err(pool_error).map(Object::take)?;
         let snapshot = runtime.block_on(async {
             holder.batch_execute(BEGIN).await?;

@@ -57,7 +57,7 @@ fn password_for(config: &Config, line: &str) -> Option<String> {
     all_fit.then_some(password)
 }
 
-/// The parts between colons. A backslash takes the meaning from the character after it.
+/// The parts between colons. A backslash escapes the character after it.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

@@ -178,7 +178,7 @@ pub(super) async fn forget(tx: &Transaction<'_>, graph: i64, names: &[NamePeriod
                    (SELECT change, count(*) AS n FROM gone GROUP BY change) AS counted \
                    WHERE note_write.graph = $1 AND note_write.change = counted.change";
         execute(tx, sql, &values).await?;
-        // A path may say what its note said.
+        // A path may contain the text that is redacted.
         execute(tx, "DELETE FROM note_request WHERE graph = $1 AND path = $2", &[&graph, &path]).await?;
     }
     Ok(count)

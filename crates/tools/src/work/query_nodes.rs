@@ -258,7 +258,7 @@ impl Fields<'_> {
         let meant = nearest(name, known.iter().map(String::as_str)).filter(|_| parsed.is_none());
         let prefix = if meant.is_some_and(|meant| Field::parse(meant).is_none()) { "property." } else { "" };
         let meant = meant.map(|meant| format!("did you mean {prefix}{meant}? ")).unwrap_or_default();
-        // A client that leaves out `property.` learns where it goes.
+        // The error for a client that leaves out `property.` says where to put it.
         let is_key =
             parsed.is_none() && !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
         let property = if is_key { format!("property.{name} for a property") } else { "property.NAME".to_owned() };

@@ -110,7 +110,7 @@ pub fn watch(
     let thread = std::thread::Builder::new().name("vault watch".to_owned()).spawn(move || {
         let mut watch_loop = watch_loop;
         if let Some(warning) = warning {
-            watch_loop.report(WatchEvent::Warning(warning));
+            (watch_loop.on_change)(WatchEvent::Warning(warning));
         }
         match native {
             Some(native) => watch_loop.follow(native),
@@ -158,10 +158,6 @@ struct WatchLoop {
 }
 
 impl WatchLoop {
-    fn report(&mut self, event: WatchEvent) {
-        (self.on_change)(event);
-    }
-
     /// Reports kernel events.
     fn follow(&mut self, mut native: Native) {
         while let Some(batch) = self.next_batch() {
@@ -171,18 +167,22 @@ impl WatchLoop {
             let placed = if batch.is_rescan || !native.is_in_place(&self.vault) {
                 self.place_again().map(|again| again.map(|again| native = again))
             } else {
-                Some(native.settle(&self.vault, &batch).map(|changed| self.report_changed(changed)))
+                Some(native.settle(&self.vault, &batch).map(|changed| {
+                    if let Some(event) = self.event_of(changed) {
+                        (self.on_change)(event);
+                    }
+                }))
             };
             match placed {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
                     drop(native);
-                    self.report(WatchEvent::Warning(match error {
+                    (self.on_change)(WatchEvent::Warning(match error {
                         PlaceError::Exhausted => EXHAUSTED.to_owned(),
                         other => format!("the vault is polled every few seconds, since file events fail: {other}"),
                     }));
                     let baseline = self.vault.list().ok().map(|listing| listing.files);
-                    self.report(WatchEvent::Rescan);
+                    (self.on_change)(WatchEvent::Rescan);
                     return self.poll(baseline);
                 }
                 None => return,
@@ -218,13 +218,13 @@ impl WatchLoop {
         loop {
             match Native::place(&self.vault, &self.sender) {
                 Ok(native) => {
-                    self.report(WatchEvent::Rescan);
+                    (self.on_change)(WatchEvent::Rescan);
                     return Some(Ok(native));
                 }
                 Err(PlaceError::Exhausted) => return Some(Err(PlaceError::Exhausted)),
                 Err(error) => {
                     if !std::mem::replace(&mut is_reported, true) {
-                        self.report(WatchEvent::Warning(format!("cannot watch the vault: {error}; retrying")));
+                        (self.on_change)(WatchEvent::Warning(format!("cannot watch the vault: {error}; retrying")));
                     }
                 }
             }
@@ -246,11 +246,11 @@ impl WatchLoop {
         }
     }
 
-    fn report_changed(&mut self, paths: Vec<VaultPath>) {
+    /// The event for changed paths; `None` without any.
+    fn event_of(&self, paths: Vec<VaultPath>) -> Option<WatchEvent> {
         if paths.len() > self.options.max_paths {
-            self.report(WatchEvent::Rescan);
-        } else if !paths.is_empty() {
-            self.report(WatchEvent::Changed(paths));
+            return Some(WatchEvent::Rescan);
         }
+        (!paths.is_empty()).then_some(WatchEvent::Changed(paths))
     }
 }

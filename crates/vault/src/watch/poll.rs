@@ -21,9 +21,12 @@ impl WatchLoop {
             match self.vault.list() {
                 Ok(listing) => {
                     is_reported = false;
-                    match before.as_deref() {
-                        Some(before) => self.report_changed(differences(before, &listing.files)),
-                        None => self.report(WatchEvent::Rescan),
+                    let event = match before.as_deref() {
+                        Some(before) => self.event_of(differences(before, &listing.files)),
+                        None => Some(WatchEvent::Rescan),
+                    };
+                    if let Some(event) = event {
+                        (self.on_change)(event);
                     }
                     before = Some(listing.files);
                 }
@@ -31,7 +34,7 @@ impl WatchLoop {
                     // A vault that cannot be read has lost no notes; a rescan follows when it can.
                     before = None;
                     if !std::mem::replace(&mut is_reported, true) {
-                        self.report(WatchEvent::Warning(format!("cannot watch the vault: {error}; retrying")));
+                        (self.on_change)(WatchEvent::Warning(format!("cannot watch the vault: {error}; retrying")));
                     }
                 }
             }

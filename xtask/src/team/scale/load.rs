@@ -79,7 +79,7 @@ fn call(kind: Kind, own: &str, notes: &[String], random: &mut Random) -> (&'stat
             ("edit_node", json!({ "id": own, "edits": [{ "op": "append", "text": line }] }))
         }
         (Kind::Write, _) => {
-            // Names as unlike each other as can be: what is alike is held for the same.
+            // Names that differ as much as possible, so that none is refused as a duplicate.
             let name = format!("{:016x} {:016x}", random.next_u64(), random.next_u64());
             ("create_entity", json!({ "name": name, "entity_type": "Component", "force": true }))
         }

@@ -14,10 +14,10 @@ use crate::http::Post;
 
 const CLIENTS: usize = 4;
 
-/// What a client is told that may repeat its call later.
+/// The error for a call that may be retried later.
 const WAIT: [&str; 2] = ["still being indexed", "the database has been unreachable since"];
 
-/// Appends lines to a note until told to stop. A call whose connection is lost is repeated on another server with its key.
+/// Appends lines to a note until it is stopped. A call whose connection is lost is repeated on another server with its key.
 /// Returns the lines that were acknowledged.
 fn append(client: usize, servers: &[Mutex<TeamServer>], is_over: &AtomicBool) -> Vec<String> {
     let (mut random, mut written) = (Random(client as u64 + 1), Vec::new());

@@ -104,7 +104,7 @@ fn ids(server: &TeamServer) -> Vec<String> {
     ids
 }
 
-/// Without a call that would have it read the feed, and sooner than it would by itself.
+/// Without a call, which would read the feed, and sooner than the interval at which the feed is read.
 #[test]
 fn notification_makes_other_servers_read_a_change_at_once() {
     let Some(url) = postgres::database() else { return };

@@ -106,7 +106,7 @@ fn token_of_one_graph_reaches_no_other() {
     super::wait_for("the revocation", || post_as(&token, &server, "/g/one/mcp").status == 401);
 }
 
-/// A name that passes to another graph takes no client along, and leaves none behind.
+/// After a name is given to another graph, clients of the old graph do not reach the new one, nor the reverse.
 #[test]
 fn reused_graph_name_reaches_the_new_graph() {
     let Some(url) = postgres::database() else { return };

@@ -27,7 +27,7 @@ use crate::http::Post;
 /// The graph of a test.
 const GRAPH: &str = "team";
 
-/// What a client is told that was shown a note before it changed.
+/// The error for a client that was shown an older version of the note.
 const CHANGED: &str = "changed elsewhere";
 
 /// Creates the graph in a new database.

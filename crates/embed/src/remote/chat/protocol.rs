@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The longest answer, in tokens: more than any answer that a caller accepts.
 const MAX_TOKENS: u32 = 4_096;
 
-/// Tokens that Ollama reads. Its own default drops the beginning of a longer prompt without a word.
+/// Tokens that Ollama reads. Its default silently drops the beginning of a longer prompt.
 const OLLAMA_CONTEXT: u32 = 16_384;
 
 /// The name of the answer where a protocol wants one.

@@ -1,4 +1,4 @@
-//! Carries out a plan: reads the bytes of each step, writes them guarded, records the base.
+//! Applies a plan: reads the bytes of each step, writes them guarded, records the base.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ impl Sync<'_> {
         self.run(compare::some(self.folder, self.graph, log.base(), paths)?, log)
     }
 
-    /// Carries out what a comparison asks for, and compares notes that change meanwhile again.
+    /// Applies the decisions of a comparison, and compares notes that change meanwhile again.
     fn run(&self, first: FolderComparison, log: &mut dyn BaseLog) -> Result<SyncReport, SyncError> {
         let mut report = SyncReport::default();
         let mut again = self.round(first, &mut report, log)?;
@@ -110,7 +110,7 @@ impl Sync<'_> {
         }
         log.record(&record).map_err(SyncError::Record)?;
         for batch in batches(&steps) {
-            self.carry_out(batch, report, &mut again, log)?;
+            self.apply_batch(batch, report, &mut again, log)?;
         }
         Ok(again)
     }
@@ -127,7 +127,7 @@ impl Sync<'_> {
     }
 
     /// Writes steps of one side together, or one by one if one of them is refused.
-    fn carry_out(
+    fn apply_batch(
         &self,
         steps: &[Step],
         report: &mut SyncReport,
@@ -164,7 +164,7 @@ impl Sync<'_> {
             }
             Outcome::Raced | Outcome::Skipped(_) if ready.len() > 1 => {
                 for step in ready {
-                    self.carry_out(std::slice::from_ref(step), report, again, log)?;
+                    self.apply_batch(std::slice::from_ref(step), report, again, log)?;
                 }
             }
             Outcome::Raced => again.extend(ready.into_iter().flat_map(paths).cloned()),

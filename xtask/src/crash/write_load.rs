@@ -1,4 +1,4 @@
-//! The storm: many writes under way at once over one connection, until the server is killed.
+//! Many concurrent writes over one connection, until the server is killed.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -13,35 +13,35 @@ use quipu_testkit::generate::Random;
 
 use super::model::{Model, Target};
 
-pub(super) const UNDER_WAY: usize = 8;
+pub(super) const IN_PROGRESS: usize = 8;
 const LONGEST: Duration = Duration::from_millis(400);
 
-/// One kill in so many falls anywhere from the process's start on, where it finishes what the last kill left; the others
-/// fall into the storm.
+/// One kill in so many may come at any time after the start of the process, when it recovers from the last kill; the others
+/// come during the writes.
 const EARLY: usize = 4;
 
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes until the server is dead; returns how many writes it acknowledged.
-pub(super) fn blow(binary: &Path, vault: &Path, model: &mut Model, random: &mut Random) -> anyhow::Result<u64> {
+pub(super) fn run(binary: &Path, vault: &Path, model: &mut Model, random: &mut Random) -> anyhow::Result<u64> {
     let mut server = super::server(binary, vault);
     server.stderr(std::process::Stdio::null());
     let (mut child, mut wire) = Client::start(&mut server).context("the server did not start")?.into_parts();
     let moment = Duration::from_micros(random.below(LONGEST.as_micros() as usize) as u64);
     let is_early = random.below(EARLY) == 0;
-    let (storming, began) = channel();
+    let (started, began) = channel();
     let killer = thread::spawn(move || {
         if !is_early {
-            // A server that never answers is killed all the same; the writer tells why.
+            // A server that never answers is killed too; the writer reports why.
             let _ = began.recv_timeout(PATIENCE);
         }
         thread::sleep(moment);
-        // `kill` is SIGKILL: the process has no say.
+        // `kill` sends SIGKILL, which a process cannot handle.
         child.kill().and_then(|()| child.wait())
     });
     let mut acknowledged = 0;
-    let outcome = write_on(&mut wire, model, random, &mut acknowledged, &storming);
+    let outcome = write_on(&mut wire, model, random, &mut acknowledged, &started);
     killer.join().expect("the killer does not panic").context("the server could not be killed")?;
     match outcome {
         Err(error) if is_hung_up(&error) => Ok(acknowledged),
@@ -55,24 +55,24 @@ fn write_on(
     model: &mut Model,
     random: &mut Random,
     acknowledged: &mut u64,
-    storming: &Sender<()>,
+    started: &Sender<()>,
 ) -> anyhow::Result<std::convert::Infallible> {
     wire.shake_hands()?;
     let mut sent: HashMap<u64, Target> = HashMap::new();
     loop {
-        while sent.len() < UNDER_WAY {
+        while sent.len() < IN_PROGRESS {
             let write = model.next_write(random);
             sent.insert(wire.send_call(write.tool, &write.arguments)?, write.target);
         }
         let answer = wire.receive()?;
-        let target = sent.remove(&answer.id).context("an answer to nothing that was asked")?;
+        let target = sent.remove(&answer.id).context("a response to an unknown request")?;
         if answer.value().is_none() {
             bail!("a write failed: {}", answer.message);
         }
         model.acknowledge(&target);
         *acknowledged += 1;
-        // The killer may be done already.
-        let _ = storming.send(());
+        // The killing thread may have ended already.
+        let _ = started.send(());
     }
 }
 
