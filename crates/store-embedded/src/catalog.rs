@@ -18,7 +18,7 @@ use quipu_own_folder::OwnFolder;
 
 /// The format on disk: rows, tables, and the words of the text index. Any change of these needs a new number; a store of
 /// another format starts empty.
-pub(crate) const FORMAT: i64 = 7;
+pub(crate) const FORMAT: i64 = 8;
 
 const FILE: &str = "catalog.db";
 

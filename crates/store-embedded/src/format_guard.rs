@@ -46,7 +46,7 @@ fn sample() -> Note {
             Section { heading: Some("Über".to_owned()), level: 2, range: 300..900, text_start: 310 },
         ],
         body_start: 3,
-        counts: TextCounts { chars: 897, tasks_open: 2, tasks_done: 1 },
+        counts: TextCounts { chars: 897, file_chars: 900, tasks_open: 2, tasks_done: 1 },
         warnings: vec!["odd".to_owned()],
         sources: vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }],
     }

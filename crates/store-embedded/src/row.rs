@@ -22,8 +22,8 @@ struct NoteRow<'a> {
     links: Vec<LinkRow<'a>>,
     sections: Vec<SectionRow<'a>>,
     body_start: usize,
-    /// Characters, open tasks, finished tasks.
-    counts: (usize, usize, usize),
+    /// Characters, characters of the file, open tasks, finished tasks.
+    counts: (usize, usize, usize, usize),
     warnings: Vec<&'a str>,
     sources: Vec<(&'a str, [u8; 32])>,
 }
@@ -111,7 +111,7 @@ pub(crate) fn encode(note: &Note) -> Result<Vec<u8>, RowError> {
         links: note.links.iter().map(link_row).collect(),
         sections: note.sections.iter().map(section_row).collect(),
         body_start: note.body_start,
-        counts: (note.counts.chars, note.counts.tasks_open, note.counts.tasks_done),
+        counts: (note.counts.chars, note.counts.file_chars, note.counts.tasks_open, note.counts.tasks_done),
         warnings: note.warnings.iter().map(String::as_str).collect(),
         sources: note.sources.iter().map(|source| (source.path.as_str(), source.hash.0)).collect(),
     };
@@ -122,7 +122,7 @@ pub(crate) fn encode(note: &Note) -> Result<Vec<u8>, RowError> {
 pub(crate) fn decode(bytes: &[u8], stat: FileStat, hash: &[u8]) -> Result<Note, RowError> {
     let row: NoteRow<'_> = postcard::from_bytes(bytes)?;
     let path = VaultPath::parse(row.path)?;
-    let (chars, tasks_open, tasks_done) = row.counts;
+    let (chars, file_chars, tasks_open, tasks_done) = row.counts;
     Ok(Note {
         id: path.note_id(),
         path,
@@ -135,7 +135,7 @@ pub(crate) fn decode(bytes: &[u8], stat: FileStat, hash: &[u8]) -> Result<Note, 
         links: row.links.into_iter().map(link).collect(),
         sections: row.sections.into_iter().map(section).collect(),
         body_start: row.body_start,
-        counts: TextCounts { chars, tasks_open, tasks_done },
+        counts: TextCounts { chars, file_chars, tasks_open, tasks_done },
         warnings: row.warnings.into_iter().map(str::to_owned).collect(),
         sources: row.sources.into_iter().map(source).collect(),
     })

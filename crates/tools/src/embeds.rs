@@ -1,4 +1,4 @@
-//! Shows embedded notes in place: `![[x]]` and `![[x#heading]]` become the text they stand for.
+//! Shows embedded notes in place: `![[x]]`, `![[x#heading]]` and `![[x#^block]]` become the text they stand for.
 
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, NoteKey};
@@ -80,12 +80,13 @@ impl EmbedResolver<'_> {
             return None;
         }
         let body = self.call.knowledge.bodies(self.snapshot, &[key]).pop().flatten()?;
-        let text = match fragment {
-            Some(heading) => {
-                let path = heading.split('#').collect::<Vec<_>>().join(" > ");
-                &body[find_section(&body, &path).ok()?.range]
-            }
-            None => body.as_str(),
+        let part = match fragment {
+            Some(fragment) => part_of(&body, fragment),
+            None => Some(body.as_str()),
+        };
+        let Some(text) = part else {
+            self.left += 1;
+            return None;
         };
         let shown = truncate(text.trim_end(), self.room);
         if shown.len() < text.trim_end().len() {
@@ -97,4 +98,37 @@ impl EmbedResolver<'_> {
         self.open.pop();
         Some(resolved)
     }
+}
+
+/// The section of a heading, or the block with an id: `^id` at the end of a line, or on a line of its own below the block.
+fn part_of<'b>(body: &'b str, fragment: &str) -> Option<&'b str> {
+    let Some(id) = fragment.strip_prefix('^') else {
+        let path = fragment.split('#').collect::<Vec<_>>().join(" > ");
+        return Some(&body[find_section(body, &path).ok()?.range]);
+    };
+    let mark = format!("^{id}");
+    let (mut block, mut start) = (0, 0);
+    for line in body.split_inclusive('\n') {
+        let (text, end) = (line.trim(), start + line.trim_end().len());
+        if is_list_item(text) {
+            block = start;
+        }
+        if let Some(before) = text.strip_suffix(mark.as_str())
+            && (before.is_empty() || before.ends_with(char::is_whitespace))
+        {
+            return Some(body[block..end - mark.len()].trim_end());
+        }
+        start += line.len();
+        let is_mark_below = || body[start..].trim_start().starts_with(mark.as_str());
+        if text.starts_with('#') || text.is_empty() && !is_mark_below() {
+            block = start;
+        }
+    }
+    None
+}
+
+fn is_list_item(line: &str) -> bool {
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = number.len() < line.len() && (number.starts_with(". ") || number.starts_with(") "));
+    is_numbered || ["- ", "* ", "+ "].iter().any(|marker| line.starts_with(marker))
 }

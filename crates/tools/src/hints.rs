@@ -51,7 +51,9 @@ pub(crate) fn warn_of_duplicates(call: &Call<'_>, read: &ReadNote) {
         };
     }
     let path = quoted(read.note().path.as_str());
-    call.warn(format!("{path}: may duplicate {named}; if so, add to that note and delete this one"));
+    call.warn(format!(
+        "{path}: may duplicate {named}; if so, add to that note, and delete this one or undo its change"
+    ));
 }
 
 #[cfg(test)]
@@ -108,7 +110,7 @@ mod tests {
         );
         let harness = Harness::new(&vault);
         let create = |id: &str, text: &str| hints(&harness, "create_node", json!({"id": id, "content": text}));
-        let advice = "if so, add to that note and delete this one";
+        let advice = "if so, add to that note, and delete this one or undo its change";
         assert_eq!(
             create("new/budget for spring.md", "other"),
             [format!("\"new/budget for spring.md\": may duplicate \"plan.md\" (same title); {advice}")]

@@ -6,7 +6,7 @@ use std::io;
 use quipu_core::ports::NamePeriod;
 
 use crate::folder_vault::FolderVault;
-use crate::{history, requests, trash, write};
+use crate::{history, requests, trash, write, written};
 
 /// Removes every kept version of a note that had these names; returns their number. The history tells which those are. A
 /// version that it does not have, such as that of an undone write, belongs to the note that had its path at that time.
@@ -15,6 +15,7 @@ pub(crate) fn forget(vault: &FolderVault, names: &[NamePeriod]) -> io::Result<us
     let (note, others) = history::kept_of(vault, &lock.own, names)?;
     let (note, others): (BTreeSet<String>, BTreeSet<String>) =
         (note.into_iter().collect(), others.into_iter().collect());
+    names.iter().try_for_each(|name| written::forget(&lock.root, name.path.as_str()))?;
     let mut count = 0;
     for file in trash::list_all(vault)? {
         let is_at_name = || names.iter().any(|name| name.covers(&file.path, file.at_ns));

@@ -33,6 +33,7 @@ mod temporary;
 mod trash;
 mod write;
 mod write_lock;
+mod written;
 
 mod watch;
 

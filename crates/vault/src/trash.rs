@@ -26,6 +26,7 @@ use crate::permissions::{SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
 use crate::walk::find_any_case;
 use crate::write::{self, Template};
+use crate::written;
 
 const TRASH: &str = "trash";
 /// Versions removed before the lock is released for other writers.
@@ -52,6 +53,20 @@ pub(crate) fn list_all(vault: &FolderVault) -> io::Result<Vec<TrashedFile>> {
     }
     kept.sort_unstable_by(|a, b| folder_of(b).cmp(folder_of(a)).then_with(|| a.path.cmp(&b.path)));
     Ok(kept)
+}
+
+/// The files in one folder of the trash, and when they were modified.
+pub(crate) fn files_of(root: &Dir, name: &str) -> io::Result<Vec<(String, i64)>> {
+    let mut files = Vec::new();
+    if let Some(folder) = if_exists(own_folder::open_below(root, &join(TRASH, name)))? {
+        collect(&folder, name, "", (0, TrashReason::Replaced), &mut files)?;
+    }
+    let modified = |file: TrashedFile| -> io::Result<(String, i64)> {
+        let (folder, name) = open_folder_of(root, &file.version)?;
+        let modified_ns = folder.metadata(name)?.map_or(i64::MIN, |metadata| metadata.stat.modified_ns);
+        Ok((file.version, modified_ns))
+    };
+    files.into_iter().map(modified).collect()
 }
 
 /// Restores a version through [`write::apply`].
@@ -96,6 +111,7 @@ pub(crate) fn prune(vault: &FolderVault, before_ns: i64) -> io::Result<usize> {
         batch.iter().try_for_each(|kept| remove(&lock.root, &kept.version))?;
     }
     let lock = write::lock(vault)?;
+    written::prune(&lock.root, before_ns)?;
     history::prune(vault, &lock.own, before_ns)?;
     Ok(old.len())
 }
@@ -160,12 +176,24 @@ pub(crate) fn add(
     changed: &mut BTreeSet<String>,
 ) -> io::Result<()> {
     failpoint::hit("trash")?;
+    let (version_folder, version_name) = split(version);
+    let folder = create_folder(root, version_folder, changed)?;
+    link_or_copy((dir, name), (&folder, version_name))
+}
+
+/// The same for a file that is in the trash already, not synced.
+pub(crate) fn add_version(root: &Dir, existing: &str, version: &str) -> io::Result<()> {
+    let (folder, name) = open_folder_of(root, existing)?;
+    add(root, (&folder, name), version, &mut BTreeSet::new())
+}
+
+/// Opens a folder of the trash, which is created if it does not exist.
+pub(crate) fn create_folder(root: &Dir, version_folder: &str, changed: &mut BTreeSet<String>) -> io::Result<Dir> {
     let mut folder = root.open(OWN_FOLDER)?;
     let group = folder.is_shared()?.then_some(Metadata::of(&folder)?.owner.1);
     let mut path = OWN_FOLDER.to_owned();
-    let (version_folder, version_name) = split(version);
     let trash_folder = format!("{OWN_FOLDER}/{TRASH}/{}/", version_folder.split('/').next().unwrap_or_default());
-    for part in [TRASH].into_iter().chain(version_folder.split('/')) {
+    for part in [TRASH].into_iter().chain(version_folder.split('/')).filter(|part| !part.is_empty()) {
         let below = join(&path, part);
         // A folder of the vault that the group cannot enter has one in the trash that it cannot enter either.
         let is_closed = match (group, below.strip_prefix(&trash_folder)) {
@@ -180,7 +208,7 @@ pub(crate) fn add(
         path = below;
     }
     changed.insert(path);
-    link_or_copy((dir, name), (&folder, version_name))
+    Ok(folder)
 }
 
 /// Whether the accounts of a group can list a folder of the vault. One behind a link counts as closed.

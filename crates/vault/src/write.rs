@@ -28,6 +28,7 @@ use crate::temporary;
 use crate::trash::{self, TrashBatch};
 use crate::walk::find_any_case;
 use crate::write_lock::{TIMEOUT, WriteLock, holder_of};
+use crate::written;
 
 /// Every folder of a path is opened many times in a write.
 const MAX_DEPTH: usize = 64;
@@ -350,7 +351,9 @@ impl<'a> WritePlan<'a> {
         }
         sync_folders(root, &changed_folders)?;
         journal.record_history(vault, &lock.own).map_err(fail)?;
-        journal.commit(lock).map_err(fail)
+        journal.commit(lock).map_err(fail)?;
+        written::follow_write(vault, root, self.ops.iter().map(|op| (&op.entry, op.bytes)));
+        Ok(())
     }
 }
 

@@ -79,9 +79,10 @@ impl<'a> Writer<'a> {
                     return Ok(self.tally);
                 }
                 steps += 1;
-                let outcome = match self.random.below(2) {
-                    0 => self.remember(&mut client, &mut entity, steps),
-                    _ => self.change_a_note(&mut client, steps),
+                let outcome = match self.random.below(5) {
+                    0 | 1 => self.remember(&mut client, &mut entity, steps),
+                    2 | 3 => self.change_a_note(&mut client, steps),
+                    _ => self.move_a_note(&mut client),
                 };
                 match outcome {
                     Ok(()) => self.tally.acknowledged += 1,
@@ -155,6 +156,33 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// A note of this client's own that nothing links to, made or moved to its other folder.
+    fn move_a_note(&mut self, client: &mut Client) -> Result<(), Silence> {
+        let paths = ["a", "b"].map(|folder| format!("client{}/{folder}/alone{0}.md", self.number));
+        let text = format!("moved by client {}\n", self.number);
+        let found = [self.settled(&paths[0])?, self.settled(&paths[1])?];
+        let (from, to) = match &found {
+            [None, None] => (None, &paths[0]),
+            [Some(_), None] => (Some(&paths[0]), &paths[1]),
+            [None, Some(_)] => (Some(&paths[1]), &paths[0]),
+            [Some(_), Some(_)] => return Err(Silence::Wrong(anyhow::anyhow!("{paths:?} are both there after a move"))),
+        };
+        let text = Some(text);
+        for (path, before, after) in from.iter().map(|from| (*from, &text, &None)).chain([(to, &None, &text)]) {
+            let expected = Expected::UnderWay { before: before.clone(), after: after.clone() };
+            self.tally.notes.insert(path.clone(), expected);
+        }
+        match from {
+            None => self.call(client, "create_node", &json!({ "id": to, "content": text }))?,
+            Some(from) => self.call(client, "move_node", &json!({ "id": from, "to": to }))?,
+        };
+        if let Some(from) = from {
+            self.tally.notes.insert(from.clone(), Expected::Acknowledged(None));
+        }
+        self.tally.notes.insert(to.clone(), Expected::Acknowledged(text));
+        Ok(())
+    }
+
     /// A note of this client's own made, changed or deleted.
     fn change_a_note(&mut self, client: &mut Client, step: u64) -> Result<(), Silence> {
         let id = format!("client{}/note{}.md", self.number, self.random.below(6));
@@ -163,6 +191,12 @@ impl<'a> Writer<'a> {
         let (tool, arguments, after) = match &before {
             None => ("create_node", json!({ "id": id, "content": text }), Some(text.clone())),
             Some(_) if self.random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
+            // Done twice, the line is there twice.
+            Some(before) if self.random.below(2) == 0 => {
+                let line = format!("edit {step}");
+                let edits = json!([{ "op": "append", "text": line }]);
+                ("edit_node", json!({ "id": id, "edits": edits }), Some(format!("{before}{line}\n")))
+            }
             Some(_) => ("update_node", json!({ "id": id, "content": text }), Some(text.clone())),
         };
         self.tally.notes.insert(id.clone(), Expected::UnderWay { before, after: after.clone() });

@@ -131,6 +131,7 @@ fn condition(text: &str) -> Result<Value, Failure> {
         (">", "gt"),
         ("~", "contains"),
     ];
+    const OPERATOR_SIGNS: [char; 6] = ['=', '<', '>', '~', '^', '!'];
     let unclear = || {
         Failure::usage(format!("cannot read the condition `{text}`: it must be FIELD OPERATOR VALUE"))
             .hint("for instance: quipu query 'status = draft' 'modified within 7d'")
@@ -144,8 +145,11 @@ fn condition(text: &str) -> Result<Value, Failure> {
     // The first in the text; of two at one place the longer, which comes first in the list.
     let (at, symbol, operator) =
         SYMBOLS.into_iter().filter_map(place).min_by_key(|(at, ..)| *at).ok_or_else(unclear)?;
-    let (name, value) = (text[..at].trim(), text[at + symbol.len()..].trim());
-    if name.is_empty() || value.is_empty() {
+    let (name, value) = (&text[..at], &text[at + symbol.len()..]);
+    // `~~` and `==` are no operators.
+    let is_part_of_another = name.ends_with(OPERATOR_SIGNS) || value.starts_with(OPERATOR_SIGNS);
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || value.is_empty() || is_part_of_another {
         return Err(unclear());
     }
     Ok(with_value(name, operator, value))
@@ -201,12 +205,13 @@ mod tests {
             ("tags ~ work", "tags", "contains", json!("work")),
             ("modified within 7d", "modified", "within", json!("7d")),
             ("status in draft, done", "property.status", "in", json!(["draft", "done"])),
+            ("title = =x", "title", "eq", json!("=x")),
             ("property.title eq X", "property.title", "eq", json!("X")),
         ] {
             assert_eq!(condition(text).ok(), Some(json!({ "field": field, "op": op, "value": value })), "{text}");
         }
         assert_eq!(condition("due exists").ok(), Some(json!({ "field": "property.due", "op": "exists" })));
-        for text in ["", "status", "status draft", "= draft", "status ="] {
+        for text in ["", "status", "status draft", "= draft", "status =", "foo ~~ 3", "foo == 3", "foo =! 3"] {
             assert!(condition(text).is_err(), "{text}");
         }
     }

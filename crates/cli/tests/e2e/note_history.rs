@@ -58,9 +58,11 @@ fn the_history_names_each_client_and_survives_a_kill() {
 
 #[test]
 fn edits_by_other_programs_are_listed_as_outside() {
-    let mut client = Client::open("//- a.md\none\n//- b.md\n[[a]]\n");
+    let mut client = Client::open("//- a.md\n---\nstatus: draft\n---\none\n//- b.md\n[[a]]\n");
     append(&mut client, "a.md", "two");
-    client.write("a.md", "typed by hand\n");
+    let (written, typed) = (client.read("a.md"), "---\nstatus: draft\n---\ntyped by hand\n");
+    // In place, as many editors save.
+    client.write("a.md", typed);
     client.write("new.md", "new\n");
     let start = std::time::Instant::now();
     loop {
@@ -74,7 +76,14 @@ fn edits_by_other_programs_are_listed_as_outside() {
     }
     let all = versions(&mut client, "a.md");
     assert_eq!(listed(&all), ["outside edit", "raw edit", "outside edit"]);
-    assert_eq!((&all[1]["kept"], &all[2]["kept"]), (&json!(false), &Value::Null), "{all:?}");
+    assert!(all.iter().all(|version| version["kept"].is_null()), "{all:?}");
+    let chars: Vec<&Value> = all.iter().map(|version| &version["chars"]).collect();
+    assert_eq!(chars, [typed.len(), written.len(), written.len() - "two\n".len()], "each counts the whole file");
+    let version = &all[1]["version"];
+    let diff = client.answer("diff_node", json!({ "id": "a.md", "from": version }));
+    assert_eq!(diff["diff"], "@@ -3,3 +3,2 @@\n ---\n-one\n-two\n+typed by hand\n");
+    client.answer("revert_node", json!({ "id": "a.md", "version": version }));
+    assert_eq!(client.read("a.md"), written);
 }
 
 #[test]
@@ -88,12 +97,13 @@ fn history_diff_and_revert_commands_work_on_notes() {
     let version = json["versions"][1]["version"].as_str().unwrap();
     client.run_command(&["revert", "a.md", version]);
     assert_eq!(client.read("a.md"), "one\n");
-    client.answer("move_node", json!({ "id": "a.md", "to": "old/c.md" }));
-    let json: Value = serde_json::from_str(&client.run_command(&["history", "old/c.md", "--json"])).unwrap();
+    client.answer("move_node", json!({ "id": "a.md", "to": "fresh/deep/c.md" }));
+    let json: Value = serde_json::from_str(&client.run_command(&["history", "fresh/deep/c.md", "--json"])).unwrap();
     let change = json["versions"][0]["change"].as_str().unwrap();
     let undone = client.run_command(&["revert", "--change", change]);
     assert!(undone.contains("is undone by change"), "{undone}");
     assert_eq!((client.read("a.md").as_str(), client.read("old/b.md").as_str()), ("one\n", "[[a]]\n"));
+    assert!(!client.root().join("fresh").exists(), "the folders of the move are gone");
     let wrong = client.command(&["revert", "a.md", "0123456789abcdef"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
 }

@@ -56,7 +56,7 @@ impl OutsideBatch {
 fn file(action: NoteAction, path: &VaultPath, before: Option<&Note>, after: Option<&Note>) -> LoggedFile {
     let version = |note: &Note| LoggedVersion {
         hash: note.hash,
-        chars: note.counts.chars as u64,
+        chars: note.counts.file_chars as u64,
         modified_ns: note.stat.modified_ns,
     };
     let (before, after) = (before.map(version), after.map(version));

@@ -93,6 +93,8 @@ impl Tag {
 pub struct TextCounts {
     /// Characters after the frontmatter and the blank lines that follow it.
     pub chars: usize,
+    /// Characters of the whole file.
+    pub file_chars: usize,
     /// Task list items `- [ ]`.
     pub tasks_open: usize,
     /// Task list items `- [x]`.

@@ -14,6 +14,18 @@ use crate::{Knowledge, parse, unified_diff};
 /// The word for the version that the file has now.
 const CURRENT: &str = "current";
 
+/// The longest note in which the changed part is looked for.
+const MAX_COMPARED_CHARS: u64 = 1_000_000;
+
+/// The part of a note that a write changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangedPart {
+    /// The frontmatter.
+    Properties,
+    /// The section with this heading.
+    Section(String),
+}
+
 /// A note and its versions.
 #[derive(Debug, Clone)]
 pub struct NoteVersions {
@@ -89,6 +101,21 @@ impl Knowledge {
         let text = |version: &str| self.version_bytes(&note, version).map(parse::decode);
         let diff = unified_diff(&text(from)?, &text(to)?);
         Ok(Some((note.id, diff)))
+    }
+
+    /// Where a write changed a note first, if the note has the text of that write still and the text before is kept.
+    pub fn changed_part(&self, file: &LoggedFile) -> Option<ChangedPart> {
+        let (before, after) = (file.before?, file.after.filter(|after| after.chars < MAX_COMPARED_CHARS)?);
+        let now = self.vault.read(&file.path).ok()?.filter(|content| content.hash == after.hash)?.bytes;
+        let kept = self.vault.kept_bytes(file.kept.as_ref()?).ok()?.filter(|it| ContentHash::of(it) == before.hash)?;
+        let at = kept.iter().zip(&now).take_while(|(old, new)| old == new).count();
+        if at < parse::text_start(&now) {
+            return Some(ChangedPart::Properties);
+        }
+        let text = parse::same_length_text(&now);
+        // A line that was added behind a section's end belongs to that section.
+        let above = parse::outline(&text).into_iter().take_while(|heading| heading.range.start < at).last()?;
+        Some(ChangedPart::Section(above.text))
     }
 
     /// A note, or a deleted one, with its history. An existing note counts as shown: a later write must be to this version.
@@ -240,7 +267,10 @@ impl NoteTrace {
             }
             if let Some(step) = step {
                 let is_kept = match (step.file.after, newer) {
-                    (Some(_), Some(newer)) => newer.file.kept.is_some(),
+                    // An outside edit that was not recorded may have come between.
+                    (Some(after), Some(newer)) => {
+                        newer.file.kept.is_some() && newer.file.before.is_some_and(|before| before.hash == after.hash)
+                    }
                     (Some(after), None) => present.is_some_and(|present| present.hash == after.hash),
                     (None, _) => step.file.kept.is_some(),
                 };

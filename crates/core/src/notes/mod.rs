@@ -18,7 +18,7 @@ pub use create::NewNote;
 pub use edit::find::heading as find_section;
 pub use edit::{Edit, EditProblem, EditedNote, NoteEdits, Position};
 pub use error::NoteError;
-pub use history::{NoteVersion, NoteVersions};
+pub use history::{ChangedPart, NoteVersion, NoteVersions};
 pub use move_notes::{MovedNotes, NoteMove};
 pub use redact::RedactedNote;
 pub use revert::RevertedNote;

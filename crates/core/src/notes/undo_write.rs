@@ -55,6 +55,7 @@ impl Knowledge {
             });
             let written = written.collect();
             self.indexer.apply_written(&mut writer, written);
+            moved.keys().for_each(|from| self.remove_vacated_folders(from));
             if !moved.is_empty() {
                 self.indexer.queue_moves(Moves { before, to: moved });
             }
@@ -65,6 +66,18 @@ impl Knowledge {
         let steps = logged.files.iter().rev().map(undone).collect();
         // The undo took place: it has not failed if its number cannot be read.
         Ok(UndoneWrite { by: self.undo_of(&logged).unwrap_or_default(), steps })
+    }
+
+    /// Removes the folders of a path that have no notes any more: the move may have created them. A failure does no harm.
+    fn remove_vacated_folders(&self, path: &VaultPath) {
+        let mut path = path.as_str();
+        while let Some((folder, _)) = path.rsplit_once('/')
+            && let Ok(folder_path) = VaultPath::parse(folder)
+            && self.vault.list_below(&folder_path).is_ok_and(|listing| listing.files.is_empty())
+            && self.vault.remove_empty_folders(&folder_path).is_ok()
+        {
+            path = folder;
+        }
     }
 
     /// The newest write that undid this one. Other clients may have written since.

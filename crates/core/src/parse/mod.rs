@@ -95,7 +95,8 @@ pub fn parse(text: &str) -> Parsed {
     let mut headings = body.headings;
     let tasks_done = body.tasks.iter().filter(|task| task.done).count();
     let tasks_open = body.tasks.len() - tasks_done;
-    let counts = TextCounts { chars: text_chars(body_text, body_start), tasks_open, tasks_done };
+    let (chars, file_chars) = (text_chars(body_text, body_start), text.chars().count());
+    let counts = TextCounts { chars, file_chars, tasks_open, tasks_done };
     let mut warnings = front.warnings;
     if markdown::parsed_part(body_text).len() < body_text.len() {
         let megabytes = MAX_PARSED_BYTES >> 20;

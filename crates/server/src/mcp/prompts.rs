@@ -184,7 +184,7 @@ const PROMPTS: &[PromptText] = &[
             &[
                 (
                     &["recent_changes"],
-                    "List what changed with `recent_changes` and `since` of {days}d; page with its cursor.",
+                    "List what changed with `recent_changes` and `since` of {days}d; raise `limit` if older ones are left out.",
                 ),
                 (&["ubp_list_pages"], "List what changed with `ubp_list_pages`, sorted by time."),
                 (&["list_nodes"], "List the notes with `list_nodes`."),

@@ -127,7 +127,7 @@ fn full_note() -> (Note, &'static str) {
             .map(|syntax| link(syntax, LinkType::Extends)),
     );
     note.body_start = 3;
-    note.counts = TextCounts { chars: 1 << 40, tasks_open: 3, tasks_done: 200 };
+    note.counts = TextCounts { chars: 1 << 40, file_chars: 1 << 41, tasks_open: 3, tasks_done: 200 };
     note.warnings = vec!["odd".to_owned()];
     note.sources = vec![SourceVersion { path: "src/a.rs".to_owned(), hash: ContentHash::of(b"a") }];
     note.stat = FileStat { modified_ns: -1, size: u64::MAX };

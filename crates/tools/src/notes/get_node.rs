@@ -325,6 +325,18 @@ All around [[GraphCore]].
     }
 
     #[test]
+    fn embedded_blocks_are_shown_and_missing_ones_are_told() {
+        let vault = "//- a.md\n![[b#^p]] / ![[b#^item]] / ![[b#^table]] / ![[b#^no]]\n\
+            //- b.md\n# H\nfirst\nsecond ^p\n\n- one\n- two ^item\n\n| t |\n|---|\n\n^table\n";
+        let harness = Harness::new(vault);
+        let called = harness.called("get_node", json!({"id": "a.md", "resolve_embeds": true}));
+        let crate::Reply::Answer(answer) = &called.reply else { panic!("{called:?}") };
+        assert_eq!(answer["content"], "first\nsecond / - two / | t |\n|---| / ![[b#^no]]\n");
+        let told = "\"a.md\": 1 embedded notes are not shown in full; read them by their id";
+        assert!(called.warnings.iter().any(|warning| warning == told), "{:?}", called.warnings);
+    }
+
+    #[test]
     fn embedded_notes_count_for_max_chars() {
         let long = "word ".repeat(4_000);
         let harness = Harness::new(&format!(

@@ -166,7 +166,7 @@ impl EditFields {
             },
             Op::SetProperty => Edit::SetProperty {
                 key: text(&mut self.key, "key")?,
-                value: value(self.value.take().ok_or_else(|| need("value"))?),
+                value: value(self.value.take().ok_or_else(|| no_value(index))?),
             },
             Op::RemoveProperty => Edit::RemoveProperty { key: text(&mut self.key, "key")? },
             Op::AddTags => Edit::AddTags { tags: self.tags.take().ok_or_else(|| need("tags"))? },
@@ -200,6 +200,12 @@ impl EditFields {
         ];
         left.into_iter().find(|(_, is_left)| *is_left).map(|(name, _)| name)
     }
+}
+
+fn no_value(index: usize) -> ToolError {
+    ToolError::invalid(format!(
+        "`edits[{index}].value` is missing or null; set_property needs a value, and remove_property removes a property"
+    ))
 }
 
 impl From<Place> for Position {
@@ -306,6 +312,8 @@ mod tests {
             fails(json!({"op": "insert", "text": "x", "heading": "A"})),
             "`edits[1].position` is missing; insert needs it"
         );
+        let message = fails(json!({"op": "set_property", "key": "status", "value": null}));
+        assert!(message.ends_with("set_property needs a value, and remove_property removes a property"), "{message}");
         assert_eq!(fails(json!({"op": "append", "text": "x", "key": "A"})), "`edits[1].key` has no meaning for append");
         assert!(harness.vault.text("a.md").unwrap().ends_with("- [ ] t2\n"));
         let answer = harness.call("edit_node", json!({"id": "a.md", "edits": [
@@ -313,6 +321,31 @@ mod tests {
         ]}));
         assert_eq!(answer["changed"], true);
         assert_eq!(harness.vault.text("a.md").unwrap(), "# A\nx x\n## N\nnew\n# B\n");
+    }
+
+    #[test]
+    fn headings_that_differ_in_case_or_level_can_be_told_apart() {
+        let harness = Harness::new("//- a.md\n## Bookmarks\none\n### bookmarks\ntwo\n");
+        let edits = |heading: &str| json!({"id": "a.md", "edits": [{"op": "delete_section", "heading": heading}]});
+        let (_, message) = harness.fails("edit_node", edits("BOOKMARKS"));
+        let advice = "give the path of headings above it, as \"A > B\", its level, as \"## Bookmarks\"";
+        assert!(message.ends_with(&format!("{advice}, or use replace. Nothing was written")), "{message}");
+        let (_, message) = harness.fails("get_node", json!({"id": "a.md", "section": "BOOKMARKS"}));
+        assert!(message.ends_with(advice), "a read offers no edits: {message}");
+        let read = harness.call("get_node", json!({"id": "a.md", "section": "Bookmarks"}));
+        assert!(read["content"].as_str().unwrap().contains("one"), "{read}");
+        harness.call("edit_node", edits("bookmarks"));
+        assert_eq!(harness.vault.text("a.md").unwrap(), "## Bookmarks\none\n");
+    }
+
+    #[test]
+    fn a_tag_with_a_space_is_pointed_out() {
+        let harness = Harness::new(NOTE);
+        let edits = json!([{"op": "add_tags", "tags": ["in valid"]}]);
+        let called = harness.called("edit_node", json!({"id": "daily.md", "edits": edits}));
+        let warning =
+            "\"Daily.md\": the tag \"in valid\" has white space, which many editors do not allow; \"in-valid\" works";
+        assert!(called.warnings.iter().any(|told| told == warning), "{called:?}");
     }
 
     #[test]

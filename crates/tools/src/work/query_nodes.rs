@@ -254,6 +254,8 @@ impl Fields<'_> {
         }
         let mut known: Vec<String> = Field::NAMED.iter().filter(|field| is_allowed(field)).map(Field::name).collect();
         let allowed = known.join(", ");
+        // A property that no note has is unlike a field with another initial: `status` is not `tags`.
+        known.retain(|field| field.chars().next() == name.chars().next());
         known.extend(property_names(self.snapshot));
         let meant = nearest(name, known.iter().map(String::as_str)).filter(|_| parsed.is_none());
         let prefix = if meant.is_some_and(|meant| Field::parse(meant).is_none()) { "property." } else { "" };

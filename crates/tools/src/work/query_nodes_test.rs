@@ -182,6 +182,7 @@ fn errors_name_what_is_allowed() {
         ("statsu", "eq", json!(1), "\"statsu\", which is not a field; did you mean property.status? (allowed: id,"),
         ("status", "eq", json!(1), "\"status\", which is not a field; did you mean property.status? (allowed: id,"),
         ("modifed", "eq", json!(1), "\"modifed\", which is not a field; did you mean modified? (allowed: id,"),
+        ("ags", "eq", json!(1), "\"ags\", which is not a field; (allowed: id,"),
     ] {
         let arguments = json!({"where": [{"field": field, "op": op, "value": value}]});
         fails(arguments, &format!("{unknown} {expected}"));

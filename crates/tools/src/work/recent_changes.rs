@@ -3,11 +3,12 @@
 use quipu_core::index::Snapshot;
 use quipu_core::memory::{EntityId, Memory, change_line, relation_by_name};
 use quipu_core::model::VaultPath;
+use quipu_core::notes::ChangedPart;
 use quipu_core::ports::{
     ChangeNumber, LoggedChange, LoggedFile, LoggedWrite, MemoryItem, NoteAction, OUTSIDE, WriteNumber,
 };
 use quipu_core::query::start_of_period;
-use quipu_core::{ChangeCursor, ChangeKind, RecentChange, RecentFilter};
+use quipu_core::{ChangeCursor, ChangeKind, Knowledge, RecentChange, RecentFilter, quoted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use crate::answer_size::{LIST_ROOM, fitting};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::{ToolError, ToolErrorKind};
-use crate::truncate::truncate;
+use crate::truncate::{echoed, truncate};
 
 /// Ids of one change that are listed.
 const MAX_IDS: usize = 20;
@@ -116,7 +117,8 @@ impl Tool for RecentChanges {
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let now_ns = call.knowledge.now_ns();
         let since = params.since.as_deref().map(|since| {
-            let wrong = || ToolError::invalid(format!("`since` is {since:?}; it must be an ISO time, or 24h, 7d"));
+            let wrong =
+                || ToolError::invalid(format!("`since` is {:?}; it must be an ISO time, or 24h, 7d", echoed(since)));
             start_of_period(since, now_ns).ok_or_else(wrong)
         });
         let filter = RecentFilter {
@@ -148,7 +150,7 @@ impl Tool for RecentChanges {
             call.warn(format!("{} changes are listed; {rest}", found.changes.len()));
         }
         let snapshot = call.knowledge.snapshot();
-        let shown = |change| shown(&snapshot, memory, change);
+        let shown = |change| shown(call.knowledge, &snapshot, memory, change);
         let mut changes: Vec<Change> = found.changes.iter().map(shown).collect::<Result<_, _>>()?;
         let fits = fitting(&changes, LIST_ROOM);
         // After a cursor none may be skipped.
@@ -167,14 +169,19 @@ fn parse_cursor(text: &str) -> Result<ChangeCursor, ToolError> {
     Ok(ChangeCursor { write: WriteNumber(write), change: ChangeNumber(change) })
 }
 
-fn shown(snapshot: &Snapshot, memory: Option<&Memory>, change: &RecentChange) -> Result<Change, ToolError> {
+fn shown(
+    knowledge: &Knowledge,
+    snapshot: &Snapshot,
+    memory: Option<&Memory>,
+    change: &RecentChange,
+) -> Result<Change, ToolError> {
     match change {
-        RecentChange::Notes(write) => Ok(shown_write(snapshot, write)),
+        RecentChange::Notes(write) => Ok(shown_write(knowledge, snapshot, write)),
         RecentChange::Memory(change) => shown_memory(memory, change),
     }
 }
 
-fn shown_write(snapshot: &Snapshot, write: &LoggedWrite) -> Change {
+fn shown_write(knowledge: &Knowledge, snapshot: &Snapshot, write: &LoggedWrite) -> Change {
     let notes: Vec<&LoggedFile> = write.files.iter().filter(|file| file.is_note()).collect();
     let first = notes.first().copied().unwrap_or(&write.files[0]);
     let key = snapshot.find_exact(&first.path);
@@ -183,7 +190,7 @@ fn shown_write(snapshot: &Snapshot, write: &LoggedWrite) -> Change {
         snapshot.find_exact(path).map_or_else(|| path.note_id().to_string(), |key| snapshot.note(key).id.to_string())
     };
     let count = notes.len() + write.unlisted;
-    let mut summary = file_summary(write, first);
+    let mut summary = file_summary(knowledge, write, first);
     if count > 1 {
         summary = format!("{summary}; {} more notes", count - 1);
     }
@@ -203,7 +210,7 @@ fn shown_write(snapshot: &Snapshot, write: &LoggedWrite) -> Change {
 }
 
 /// What was done to a file, in a few words.
-fn file_summary(write: &LoggedWrite, file: &LoggedFile) -> String {
+fn file_summary(knowledge: &Knowledge, write: &LoggedWrite, file: &LoggedFile) -> String {
     let chars = |version: Option<quipu_core::ports::LoggedVersion>| version.map_or(0, |version| version.chars);
     let (old, new) = (chars(file.before), chars(file.after));
     let size = match new.cast_signed() - old.cast_signed() {
@@ -218,7 +225,11 @@ fn file_summary(write: &LoggedWrite, file: &LoggedFile) -> String {
         (NoteAction::Links, _) => "links rewritten".to_owned(),
         (NoteAction::Redact, _) => "redacted".to_owned(),
         _ if file.after.is_none() => format!("deleted with {old} characters"),
-        (NoteAction::Edit, _) => format!("edited, {size}"),
+        (NoteAction::Edit, _) => match knowledge.changed_part(file) {
+            Some(ChangedPart::Properties) => format!("edited properties, {size}"),
+            Some(ChangedPart::Section(heading)) => format!("edited {}, {size}", quoted(&heading)),
+            None => format!("edited, {size}"),
+        },
         (NoteAction::Revert, _) => format!("reverted, {size}"),
         (NoteAction::Undo, _) => format!("undone, {size}"),
         (NoteAction::Restore | NoteAction::Delete | NoteAction::Move, _) => format!("restored, {size}"),
@@ -315,6 +326,25 @@ mod tests {
         assert_eq!(call("recent_changes", json!({"by": "somebody"}))["changes"], json!([]));
         let (code, message) = harness.fails("recent_changes", json!({"since": "soon"}));
         assert_eq!((code.as_str(), message.contains("ISO time")), ("INVALID_PARAMS", true), "{message}");
+    }
+
+    #[test]
+    fn the_summary_of_an_edit_names_the_part_that_it_changed() {
+        let harness = Harness::new("//- day.md\n---\nx: 1\n---\n# Log\none\n\n# Todo\n");
+        let edited = |edit: Value| {
+            harness.clock.advance(1_000_000_000);
+            harness.call("edit_node", json!({"id": "day.md", "edits": [edit]}));
+            summaries(&harness.call("recent_changes", json!({})))
+        };
+        assert_eq!(
+            edited(json!({"op": "insert", "heading": "Log", "position": "end", "text": "two"})),
+            ["harness note day.md: edited \"Log\", +4 characters"]
+        );
+        // The text after the first edit is not there any more.
+        assert_eq!(
+            edited(json!({"op": "set_property", "key": "x", "value": 25})),
+            ["harness note day.md: edited properties, +1 characters", "harness note day.md: edited, +4 characters"]
+        );
     }
 
     /// What happened to an entity, by whom, and back again.

@@ -6,9 +6,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use quipu_core::ports::{VaultFiles, WriteError};
+use quipu_core::model::ContentHash;
+use quipu_core::ports::{LoggedFile, LoggedVersion, NoteAction, NoteHistory, VaultFiles, WriteError, WriteFilter};
 
-use super::{BEFORE, create, delete, files, home, is_leftover, kept_texts, move_to, open, replace, tree};
+use super::{
+    BEFORE, Fault, create, delete, files, home, is_leftover, kept_texts, move_to, nth, open, path, replace, tree,
+};
 use crate::failpoint::fault::with_hook;
 
 #[test]
@@ -205,4 +208,37 @@ fn save_by_rename(file: &Path) {
     let temporary = file.with_extension("md~");
     std::fs::write(&temporary, "edited").unwrap();
     std::fs::rename(&temporary, file).unwrap();
+}
+
+/// A kept text is the one that its entry names, and an outside change is recorded once.
+#[test]
+fn outside_change_recorded_with_a_fault_at_any_step_keeps_no_wrong_text() {
+    for fault in [Fault::Error, Fault::Crash] {
+        for n in 1.. {
+            let home = home();
+            let vault = open(home.path());
+            vault.apply(&[replace("a.md", "old a", "new a")]).unwrap();
+            std::fs::write(home.path().join("a.md"), "typed").unwrap();
+            let version = |text: &str| Some(LoggedVersion::of(text.as_bytes(), 0));
+            let (before, after) = (version("new a"), version("typed"));
+            let file =
+                LoggedFile { action: NoteAction::Edit, path: path("a.md"), from: None, before, after, kept: None };
+            let fired = Rc::new(Cell::new(false));
+            let outcome = with_hook(nth(n, fault, &fired), || vault.record_outside(std::slice::from_ref(&file)));
+            assert_eq!(outcome.is_err(), fired.get() && fault == Fault::Crash);
+            drop(vault);
+            let vault = open(home.path());
+            vault.record_outside(&[file]).unwrap();
+            let writes = vault.writes(&WriteFilter::default()).unwrap();
+            assert_eq!(writes.len(), 2, "{writes:?}");
+            for file in writes.iter().flat_map(|write| &write.files) {
+                let kept = file.kept.as_ref().map(|kept| vault.kept_bytes(kept).unwrap().unwrap());
+                assert!(kept.is_none_or(|bytes| Some(ContentHash::of(&bytes)) == file.before.map(|it| it.hash)));
+            }
+            if !fired.get() {
+                assert!(writes[0].files[0].kept.is_some(), "{writes:?}");
+                break;
+            }
+        }
+    }
 }

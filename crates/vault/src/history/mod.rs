@@ -21,8 +21,9 @@ use crate::failpoint;
 use crate::folder::join;
 use crate::folder_vault::FolderVault;
 use crate::own_folder::OWN_FOLDER;
-use crate::trash;
+use crate::trash::{self, TrashBatch};
 use crate::write_lock::WriteLock;
+use crate::written;
 pub(crate) use line::HistoryLine;
 
 const NAME: &str = "history.jsonl";
@@ -276,8 +277,14 @@ pub(crate) fn writes(vault: &FolderVault, filter: &WriteFilter) -> io::Result<Ve
 pub(crate) fn record_outside(vault: &FolderVault, lock: &WriteLock<'_>, files: &[LoggedFile]) -> io::Result<()> {
     with(vault, &lock.own, |history| {
         let (number, at_ns) = history.next();
-        let is_news = |file: &&LoggedFile| file.is_news(history.last_about(&file.path), at_ns);
-        let mut files: Vec<LoggedFile> = files.iter().filter(is_news).cloned().collect();
+        let trash = TrashBatch::new(&lock.root, at_ns)?;
+        let mut news = Vec::new();
+        for file in files {
+            let is_news = file.is_news(history.last_about(&file.path), at_ns);
+            let kept = written::follow_outside(vault, &lock.root, file, (&trash, is_news));
+            news.extend(is_news.then(|| LoggedFile { kept, ..file.clone() }));
+        }
+        let mut files = news;
         if files.is_empty() {
             return Ok(());
         }

@@ -2,7 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use quipu_core::ports::{NoteHistory, VaultFiles, WriteFilter};
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{
+    LoggedFile, LoggedVersion, NamePeriod, NoteAction, NoteHistory, TrashReason, VaultFiles, WriteFilter,
+};
+use quipu_vault::FolderVault;
 
 use crate::home::{Home, create, replace};
 
@@ -46,4 +50,63 @@ fn the_history_of_a_shared_folder_is_for_the_group() {
         let mode = std::fs::metadata(home.at(HISTORY)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, file, "{mode:o}");
     }
+}
+
+fn outside(action: NoteAction, path: &str, before: &str, after: Option<&str>) -> LoggedFile {
+    let version = |text: &str| LoggedVersion::of(text.as_bytes(), 0);
+    let (before, after) = (Some(version(before)), after.map(version));
+    LoggedFile { action, path: VaultPath::parse(path).unwrap(), from: None, before, after, kept: None }
+}
+
+/// The text that the last write displaced.
+fn last_kept(vault: &FolderVault) -> Option<String> {
+    let last = vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).unwrap().remove(0);
+    let kept = last.files[0].kept.as_ref()?;
+    vault.kept_bytes(kept).unwrap().map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+#[test]
+fn a_written_text_that_another_program_replaces_in_place_is_kept() {
+    let home = Home::new(&[("d/a.md", "one"), ("b.md", "bee")]);
+    let vault = home.open();
+    vault.apply(&[replace("d/a.md", "one", "two")]).unwrap();
+    home.save("d/a.md", "three");
+    vault.record_outside(&[outside(NoteAction::Edit, "d/a.md", "two", Some("three"))]).unwrap();
+    assert_eq!(last_kept(&vault).as_deref(), Some("two"));
+    // From then on so are the texts of other programs.
+    std::fs::remove_file(home.at("d/a.md")).unwrap();
+    vault.record_outside(&[outside(NoteAction::Delete, "d/a.md", "three", None)]).unwrap();
+    assert_eq!(last_kept(&vault).as_deref(), Some("three"));
+    assert_eq!(vault.trashed().unwrap()[0].reason, TrashReason::Deleted);
+    assert!(!home.at(".quipu/trash/written").exists(), "nothing is copied of a deleted note");
+    // A note that this program has not written is not copied.
+    home.save("b.md", "wasp");
+    vault.record_outside(&[outside(NoteAction::Edit, "b.md", "bee", Some("wasp"))]).unwrap();
+    assert_eq!((last_kept(&vault), home.at(".quipu/trash/written").exists()), (None, false));
+}
+
+#[test]
+fn copies_of_written_texts_follow_their_notes() {
+    let home = Home::new(&[("a.md", "one"), ("b.md", "bee")]);
+    std::fs::set_permissions(home.at("a.md"), PermissionsExt::from_mode(0o600)).unwrap();
+    let vault = home.open();
+    vault.apply(&[replace("a.md", "one", "two"), replace("b.md", "bee", "wasp")]).unwrap();
+    let copy = |name: &str| home.text(&format!(".quipu/trash/written/{name}"));
+    assert_eq!((copy("a.md").as_deref(), copy("b.md").as_deref()), (Some("two"), Some("wasp")));
+    let mode = std::fs::metadata(home.at(".quipu/trash/written/a.md")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "a private note has a private copy");
+    // Another program moves a note.
+    std::fs::rename(home.at("a.md"), home.at("c.md")).unwrap();
+    let moved = LoggedFile {
+        from: Some(VaultPath::parse("a.md").unwrap()),
+        ..outside(NoteAction::Move, "c.md", "two", Some("two"))
+    };
+    vault.record_outside(&[moved]).unwrap();
+    assert_eq!((copy("a.md"), copy("c.md").as_deref()), (None, Some("two")));
+    vault
+        .forget(&[NamePeriod { path: VaultPath::parse("c.md").unwrap(), since_ns: i64::MIN, until_ns: i64::MAX }])
+        .unwrap();
+    assert_eq!((copy("c.md"), copy("b.md").as_deref()), (None, Some("wasp")));
+    vault.prune_kept(i64::MAX).unwrap();
+    assert_eq!(copy("b.md"), None, "a copy is pruned like a version");
 }

@@ -56,7 +56,7 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
             with_lines(bytes, start..start, text)
         }
         Edit::Insert { heading, position, text: new } => {
-            let section = find::heading(text, heading)?;
+            let section = find::heading_to_edit(text, heading)?;
             let at = match position {
                 Position::Before => section.range.start,
                 Position::Start => section.text_start,
@@ -66,11 +66,11 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
             with_lines(bytes, at..at, new)
         }
         Edit::ReplaceSection { heading, text: new } => {
-            let section = find::heading(text, heading)?;
+            let section = find::heading_to_edit(text, heading)?;
             let new = without_heading(new, &section);
             with_lines(bytes, replaced_part(bytes, section.text_start..section.range.end, new), new)
         }
-        Edit::DeleteSection { heading } => with_lines(bytes, find::heading(text, heading)?.range, ""),
+        Edit::DeleteSection { heading } => with_lines(bytes, find::heading_to_edit(text, heading)?.range, ""),
         Edit::Replace { old, new, count } => replace(bytes, old, new, *count)?,
         Edit::SetProperty { key, value } => splice(bytes, FrontmatterEdit::Set(key.clone(), value.clone()))?,
         Edit::RemoveProperty { key } => {
@@ -85,6 +85,7 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
             let is_new = |tag: &String| present.iter().all(|present| present.folded != fold(tag));
             let added = distinct(tags.iter()).into_iter().filter(is_new);
             let names = present.iter().map(|tag| tag.name.clone());
+            warnings.extend(find::tags_with_space(tags));
             splice(bytes, FrontmatterEdit::Tags(names.chain(added).collect()))?
         }
         Edit::RemoveTags { tags } => remove_tags(bytes, text, tags, warnings)?,

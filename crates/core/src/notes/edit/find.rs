@@ -26,6 +26,16 @@ impl std::fmt::Display for EditProblem {
 
 /// The heading with this text, or with this path of headings: `A > B`.
 pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
+    heading_or(text, wanted, ["", ""])
+}
+
+/// The same for an edit, whose errors name the edits that need no heading.
+pub(super) fn heading_to_edit(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
+    heading_or(text, wanted, ["; use append or replace", ", or use replace"])
+}
+
+/// `instead` ends the errors for a note without headings and for several matches.
+fn heading_or(text: &str, wanted: &str, instead: [&str; 2]) -> Result<OutlineHeading, EditProblem> {
     let headings = parse::outline(text);
     let paths = paths(&headings);
     let parts: Vec<WantedHeading> = wanted.split(" > ").map(WantedHeading::new).collect();
@@ -38,16 +48,20 @@ pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> 
     if found.is_empty() {
         found = matching(&parts);
     }
+    // Of headings that differ only in case, the one that is spelled like this.
+    let is_spelled = |index: &usize| [&headings[*index].text, &headings[*index].written].contains(&&wanted.to_owned());
+    if let [one] = found.iter().copied().filter(is_spelled).collect::<Vec<_>>()[..] {
+        found = vec![one];
+    }
     let named = |index: &usize| {
         let path: Vec<&str> = paths[*index].iter().map(|at| headings[*at].text.as_str()).collect();
         (headings[*index].line, path.join(" > "))
     };
     match found[..] {
         [one] => Ok(headings[one].clone()),
-        [] if headings.is_empty() => Err(EditProblem(format!(
-            "no heading is {}: the note has no headings; use append or replace",
-            quoted(wanted)
-        ))),
+        [] if headings.is_empty() => {
+            Err(EditProblem(format!("no heading is {}: the note has no headings{}", quoted(wanted), instead[0])))
+        }
         [] => {
             let near = nearest(wanted, headings.iter().map(|heading| heading.text.as_str()), 0.0);
             let near = listed(near.iter().map(named), headings.len());
@@ -55,10 +69,15 @@ pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> 
         }
         ref several => {
             let candidates = listed(several.iter().map(named), several.len());
+            let first = &headings[several[0]];
+            let are_on_one_level = several.iter().all(|index| headings[*index].level == first.level);
+            let signed = quoted(&format!("{} {}", "#".repeat(first.level.into()), first.text));
+            let level = if are_on_one_level { String::new() } else { format!(", its level, as {signed}") };
             Err(EditProblem(format!(
-                "{} headings are {}: {candidates}; give the path of headings above it, as \"A > B\", or use replace",
+                "{} headings are {}: {candidates}; give the path of headings above it, as \"A > B\"{level}{}",
                 several.len(),
-                quoted(wanted)
+                quoted(wanted),
+                instead[1]
             )))
         }
     }
@@ -202,6 +221,13 @@ pub(super) fn missing_property(text: &str, key: &str) -> String {
     let names: Vec<String> = parse::parse(text).properties.iter().take(20).map(|(name, _)| quoted(name)).collect();
     let present = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     format!("there is no property {} to remove; the properties are: {present}", quoted(key))
+}
+
+/// The warning for new tags that editors do not recognize.
+pub(super) fn tags_with_space(tags: &[String]) -> Option<String> {
+    let tag = tags.iter().map(|tag| tag.trim()).find(|tag| tag.contains(char::is_whitespace))?;
+    let joined = tag.split_whitespace().collect::<Vec<_>>().join("-");
+    Some(format!("the tag {} has white space, which many editors do not allow; {} works", quoted(tag), quoted(&joined)))
 }
 
 /// The warning for removed tags that the body still has.

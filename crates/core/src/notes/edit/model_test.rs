@@ -28,8 +28,10 @@ fn edits_of_real_notes_match_plain_text_models() {
             let mut bytes = std::fs::read(path).unwrap();
             for _ in 0..EDITS {
                 bytes = check_one(&bytes, &mut random, path);
+                check_frontmatter(&bytes, &mut random, path);
                 edited += 1;
             }
+            check_list(&bytes, &mut random, path);
         }
     }
     assert!(edited > 5_000, "only {edited} edits");
@@ -127,6 +129,69 @@ fn check_one(bytes: &[u8], random: &mut Random, path: &Path) -> Vec<u8> {
             assert!(replaced == model || text.contains('\u{1a}'), "{}: {word:?}", path.display());
             replaced
         }
+    }
+}
+
+/// A frontmatter edit changes the lines of its key alone; the body and every other line keep their bytes.
+fn check_frontmatter(bytes: &[u8], random: &mut Random, path: &Path) {
+    let text = parse::same_length_text(bytes).into_owned();
+    let properties = parse::parse(&text).properties;
+    let keys: Vec<&String> = properties.iter().map(|(key, _)| key).collect();
+    let (edit, key) = match random.below(4) {
+        0 if !keys.is_empty() => {
+            let key = keys[random.below(keys.len())];
+            (Edit::RemoveProperty { key: key.clone() }, key.as_str())
+        }
+        1 => (Edit::AddTags { tags: vec!["model-test".into()] }, "tags"),
+        2 => {
+            let tags = parse::frontmatter_tags_of(&text).into_iter().take(1).collect();
+            (Edit::RemoveTags { tags }, "tags")
+        }
+        _ => (Edit::SetProperty { key: "model_test".into(), value: crate::model::Value::Int(7) }, "model_test"),
+    };
+    let Ok(AppliedEdits { bytes: after, .. }) = apply_edits(bytes, std::slice::from_ref(&edit)) else { return };
+    let body = parse::text_start(bytes);
+    assert!(after.ends_with(&bytes[body..]), "{}: {edit:?}", path.display());
+    let [old, new] = [&bytes[..body], &after[..after.len() - (bytes.len() - body)]];
+    let [old_lines, new_lines] = [old, new].map(|part| part.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
+    let prefix = old_lines.iter().zip(&new_lines).take_while(|(a, b)| a == b).count();
+    let rest = old_lines.len().min(new_lines.len()) - prefix;
+    let suffix = old_lines.iter().rev().zip(new_lines.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    // One run of lines: that of the key, or new ones.
+    let removed = &old_lines[prefix..old_lines.len() - suffix];
+    let names = |line: &[u8]| {
+        let line = String::from_utf8_lossy(line);
+        let is_key = !line.starts_with([' ', '\t', '-', '#', ']', '}', '\r', '\n']) && line.contains(':');
+        is_key.then(|| line.split(':').next().unwrap_or_default().trim_matches(['"', '\'', ' ']).to_lowercase())
+    };
+    let others: Vec<String> =
+        removed.iter().filter_map(|line| names(line)).filter(|name| *name != key.to_lowercase()).collect();
+    let is_tag = |name: &String| key == "tags" && name == "tag";
+    assert!(others.iter().all(is_tag), "{}: {edit:?} changed {others:?}", path.display());
+}
+
+/// A list of edits does what its edits do one after the other, and nothing if one of them fails.
+fn check_list(bytes: &[u8], random: &mut Random, path: &Path) {
+    let text = parse::same_length_text(bytes).into_owned();
+    let headings = parse::outline(&text);
+    let mut edits = vec![
+        Edit::AddTags { tags: vec!["listed".into()] },
+        Edit::SetProperty { key: "listed".into(), value: crate::model::Value::Bool(true) },
+        Edit::Append { text: "listed".into() },
+        Edit::RemoveTags { tags: vec!["LISTED".into()] },
+        Edit::RemoveProperty { key: "listed".into() },
+    ];
+    if !headings.is_empty() {
+        let heading = headings[random.below(headings.len())].text.clone();
+        edits.insert(random.below(edits.len()), Edit::Insert { heading, position: Position::End, text: "x".into() });
+    }
+    let one_by_one = edits.iter().try_fold(bytes.to_vec(), |bytes, edit| {
+        apply_edits(&bytes, std::slice::from_ref(edit)).map(|applied| applied.bytes)
+    });
+    match (apply_edits(bytes, &edits), one_by_one) {
+        (Ok(listed), Ok(single)) => assert_eq!(listed.bytes, single, "{}", path.display()),
+        (Err(_), Err(_)) => {}
+        (listed, single) => panic!("{}: {} and {}", path.display(), listed.is_ok(), single.is_ok()),
     }
 }
 
