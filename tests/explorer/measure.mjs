@@ -6,7 +6,7 @@
 // place for it in PAGE, else to the output. SIZES=1000,10000 measures others.
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { copied, launch, modules, open, page, stop, until } from "./session.mjs";
 
@@ -188,6 +188,7 @@ async function measured(browser, notes) {
 }
 
 const browser = await launch();
+const load = Math.round(loadavg()[0]);
 const columns = [];
 for (const notes of (process.env.SIZES ?? "1000,10000,50000").split(",").map(Number)) {
   columns.push(await measured(browser, notes));
@@ -197,7 +198,7 @@ await browser.close();
 const line = (cells) => `| ${cells.join(" | ")} |`;
 const table = [
   `Measured by \`cargo xtask explorer --measure --write\` in headless Chromium on ${cpus().length} cores of ${cpus()[0].model.trim()}, with the ${profile} build, without search by`,
-  `meaning. Drawn without a graphics card, by ${columns[0].drawnBy}.`,
+  `meaning. Drawn without a graphics card, by ${columns[0].drawnBy}. Other programs on the machine: load average ${load}.`,
   "",
   line(["notes", ...columns.map(({ name }) => name)]),
   line(["---", ...columns.map(() => "--:")]),

@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-DDKC7TJM.js",
+        path: "/assets/app-4VHT6XTL.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"73e1e78b4f318124\"",
-        bytes: include_bytes!("assets/app-DDKC7TJM.js"),
-        gzip: include_bytes!("gzip/assets/app-DDKC7TJM.js.gz"),
+        etag: "\"93e594e545b6aed8\"",
+        bytes: include_bytes!("assets/app-4VHT6XTL.js"),
+        gzip: include_bytes!("gzip/assets/app-4VHT6XTL.js.gz"),
     },
     Asset {
         path: "/assets/chunk-SV6SXLKE.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-WPXF2M3R.js",
+        path: "/assets/graph-HV7OKERB.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"c796486c038d4548\"",
-        bytes: include_bytes!("assets/graph-WPXF2M3R.js"),
-        gzip: include_bytes!("gzip/assets/graph-WPXF2M3R.js.gz"),
+        etag: "\"c7bd7bfda324eb87\"",
+        bytes: include_bytes!("assets/graph-HV7OKERB.js"),
+        gzip: include_bytes!("gzip/assets/graph-HV7OKERB.js.gz"),
     },
     Asset {
         path: "/assets/style-OZ33RIAK.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"4ceb738312b3778a\"",
+        etag: "\"639c5b428f53b97f\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -141,9 +141,9 @@ mod tests {
         let overview = harness.registry.overview().unwrap();
         assert_eq!((overview.notes, overview.links, overview.broken_links, overview.orphans), (3, 1, 1, 1));
         assert_eq!(overview.warnings_total, 2);
-        assert_eq!(overview.warnings[0].kind, WarningKind::Frontmatter);
+        assert_eq!(overview.warnings[1].kind, WarningKind::Frontmatter);
         let broken = "\"a.md\": broken link to \"nowhere\"".to_owned();
-        assert_eq!(overview.warnings[1], WarningGroup { kind: WarningKind::BrokenLink, total: 1, first: vec![broken] });
+        assert_eq!(overview.warnings[0], WarningGroup { kind: WarningKind::BrokenLink, total: 1, first: vec![broken] });
     }
 
     /// A vault may have more broken links than anyone reads; how many there are is still told.

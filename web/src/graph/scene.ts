@@ -54,7 +54,7 @@ const DENSE_EDGES = 600;
 /** Arrows and names of links that are drawn at once. */
 const MAX_ARROWS = 400;
 const MAX_LINK_NAMES = 30;
-const TYPED_WIDTH = 1.6;
+const TYPED_WIDTH = 2.6;
 const MAX_LABELS = 140;
 /** With more nodes in view, labels take the place beside their node or none. */
 const CROWDED = 150;
@@ -97,7 +97,8 @@ export class Scene {
       defaultNodeType: "circle",
       nodeProgramClasses: { circle: NodeCircleProgram, square: NodeSquareProgram },
       edgeProgramClasses: { line: createEdgeProgram(Math.min(1, Math.max(0, Math.log10(edges / DENSE_EDGES)))) },
-      minEdgeThickness: 0.8,
+      // Thinner lines have gaps where they run aslant, which only a dense graph hides.
+      minEdgeThickness: edges > 5_000 ? 1 : 1.7,
       minCameraRatio: 0.01,
       maxCameraRatio: 2.5,
       stagePadding: 40,

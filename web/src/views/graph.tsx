@@ -49,9 +49,9 @@ export default function GraphView({ arg }: { arg: string }) {
 function edgeColours(model: Model, painted: Painted, typeColour: (type: number) => string | null, dark: boolean) {
   // A hundred thousand lines must not hide the nodes.
   const density = Math.min(1, Math.sqrt(3_000 / Math.max(1, model.data.edges.length / 3)));
-  const neutral = faint(dark ? "#a0a6b2" : "#5c6472", 0.03 + 0.22 * density);
-  const tinted = new Map([...painted.colours].map(([category, colour]) => [category, faint(colour, 0.1 + 0.3 * density)]));
-  const typed = model.data.link_types.map((_, type) => typeColour(type)).map((colour) => colour && faint(colour, 0.3 + 0.5 * density));
+  const neutral = faint(dark ? "#a0a6b2" : "#5c6472", 0.03 + 0.3 * density);
+  const tinted = new Map([...painted.colours].map(([category, colour]) => [category, faint(colour, 0.1 + 0.4 * density)]));
+  const typed = model.data.link_types.map((_, type) => typeColour(type)).map((colour) => colour && faint(colour, 0.3 + 0.6 * density));
   return (source: number, target: number, type: number) => {
     const [category] = painted.categories[source]!;
     return typed[type] ?? (category === painted.categories[target]![0] ? tinted.get(category!)! : neutral);
@@ -104,6 +104,8 @@ function useLook(model: Model, filter: GraphFilter, nearby: Set<number> | null):
   }, [model, painted, off, hiddenTypes, from, nearby]);
   return { look, painted };
 }
+
+const SMALL = 60;
 
 /** Behind the next layout: the inspector takes its part of the picture first. */
 const afterLayout = (work: () => void) => requestAnimationFrame(() => requestAnimationFrame(work));
@@ -175,7 +177,11 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     // What was clicked is in sight already; a picture that only got a new note stays where it is.
     const isNew = shown.current !== arg;
     shown.current = arg;
-    if (last !== undefined && isNew && !clicked.current) afterLayout(() => scene.current?.show(path ?? [...around(model, last, 1)], true));
+    if (last !== undefined && isNew && !clicked.current) {
+      // Of a small graph all is shown: nothing is cut at the edges.
+      const wanted = model.size <= SMALL ? model.order : (path ?? [...around(model, last, 1)]);
+      afterLayout(() => scene.current?.show(wanted, true));
+    }
     clicked.current = false;
   }, [picked]);
   useEffect(() => {
