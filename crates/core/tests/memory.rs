@@ -176,7 +176,7 @@ fn what_has_the_word_says_so_however_many_have_it() {
             observations: vec!["tea".into()],
             ..EntityDraft::default()
         };
-        memory.bulk_update(Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() }, &author()).unwrap();
+        memory.bulk_update(&Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() }, &author()).unwrap();
     }
     while memory.embed_some(500).unwrap().missing > 0 {}
     let query = SearchQuery { text: "tea".into(), limit: 200, project: None, by: SearchBy::Both };

@@ -3,6 +3,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
 
 mod answers;
+mod duplicates;
 mod faults;
 mod freshness;
 mod graphs;
