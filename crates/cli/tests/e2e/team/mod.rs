@@ -9,6 +9,7 @@ mod freshness;
 mod graphs;
 mod guards;
 mod isolation;
+mod loading;
 mod vectors;
 
 use std::io;
