@@ -10,6 +10,7 @@ mod graphs;
 mod guards;
 mod isolation;
 mod loading;
+mod readiness;
 mod vectors;
 
 use std::io;
@@ -40,10 +41,10 @@ fn create_graph(url: &str) {
 }
 
 /// A token that may read the graph.
-fn create_token(url: &str) -> String {
+fn create_token(url: &str, name: &str) -> String {
     let database = PostgresDatabase::connect(url).unwrap();
     let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-    let new = NewToken { name: "reader", scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
+    let new = NewToken { name, scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
     database.create_token(&new).unwrap().0
 }
 
