@@ -1,7 +1,7 @@
-"""The official Python client against the built binary: python_client.py BINARY [http]
+"""The official Python client against the built binary: python_client.py BINARY [http [DATABASE]]
 
 Runs with both generations of the client (see requirements-1.txt and requirements-2.txt), over standard input and output or
-over HTTP with a token. Lists the tools, calls each one
+over HTTP with a token, from a folder or from a graph of a database. Lists the tools, calls each one
 once, and looks at what the client library made of the answers: it validates them against the schemas by itself.
 Prints one line per check, and the totals alone on the last line.
 """
@@ -106,21 +106,36 @@ def wire(result):
 
 
 @contextlib.contextmanager
-def served(binary, vault, state):
+def served(binary, vault, state, database=None):
     """A server over HTTP that asks for tokens: its address, and a token."""
     environment = {**os.environ, "XDG_STATE_HOME": state}
-    new = [binary, "--vault", vault, "token", "new", "--name", "peer"]
-    token = subprocess.run(new, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    def run(*arguments):
+        command = [binary, *arguments]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    if database:
+        environment["QUIPU_DATABASE_URL"] = database
+        run("db", "init")
+        run("graph", "create", "peer")
+        run("push", vault, "--graph", "peer")
+        token = run("token", "new", "--name", "peer", "--graph", "peer")
+        source = ["--graph", "peer"]
+    else:
+        token = run("--vault", vault, "token", "new", "--name", "peer")
+        source = [vault]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = "127.0.0.1:%d" % free.getsockname()[1]
-    server = subprocess.Popen([binary, "serve", vault, "--http", address, "--require-token"], env=environment)
+    server = subprocess.Popen([binary, "serve", *source, "--http", address, "--require-token"], env=environment)
     try:
         for _ in range(200):
             with contextlib.suppress(OSError), socket.create_connection(address.split(":")):
                 break
             time.sleep(0.1)
         yield f"http://{address}/mcp", token
+        if database:
+            run("pull", vault, "--graph", "peer")
     finally:
         server.terminate()
         server.wait()
@@ -220,14 +235,14 @@ async def prompted(session):
     check("an argument is completed", completed == ["anchors.md"], completed)
 
 
-async def main(binary, way="stdio"):
+async def main(binary, way="stdio", database=None):
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
         for path, text in VAULT.items():
             file = Path(folder, path)
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
         if way == "http":
-            with served(binary, folder, state) as (url, token):
+            with served(binary, folder, state, database) as (url, token):
                 async with http_sessions(url, token) as session:
                     await talk(session)
                     await browse(session)

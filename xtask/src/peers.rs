@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use quipu_testkit::postgres::Cluster;
 
+use crate::postgres;
 use crate::shell::{self, command};
 use crate::steps::Tally;
 
@@ -17,7 +19,7 @@ use crate::steps::Tally;
 type Check = fn(&Path, &mut Tally) -> anyhow::Result<()>;
 
 /// The peers by name, in the order they run.
-pub(crate) const CHECKS: [(&str, Check); 7] = [
+pub(crate) const CHECKS: [(&str, Check); 10] = [
     ("peers: Python client, first generation", |binary, tally| python_client("python-1", binary, &[], tally)),
     ("peers: Python client, newest", |binary, tally| python_client("python-2", binary, &[], tally)),
     ("peers: Python client over HTTP, first generation", |binary, tally| {
@@ -27,6 +29,9 @@ pub(crate) const CHECKS: [(&str, Check); 7] = [
     ("peers: TypeScript clients over HTTP", http::typescript_clients),
     ("peers: inspector", inspector),
     ("peers: conformance suite", conformance::run),
+    ("peers: Python client on a database", python_client_on_a_graph),
+    ("peers: TypeScript clients on a database", http::typescript_clients_on_a_graph),
+    ("peers: conformance suite on a database", conformance::run_on_a_graph),
 ];
 
 /// Puts every peer in place.
@@ -102,6 +107,12 @@ fn python_client(name: &str, binary: &Path, way: &[&str], tally: &mut Tally) -> 
     let mut script = command(python, &["-X", "utf8"]);
     script.arg(scripts().join("python_client.py")).arg(binary).args(way);
     shell::run_watched(&mut script, |line| tally.read(line))
+}
+
+fn python_client_on_a_graph(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+    let Some(programs) = postgres::installed_or_skipped() else { return Ok(()) };
+    let cluster = Cluster::start(programs);
+    python_client("python-2", binary, &["http", &cluster.database()], tally)
 }
 
 fn inspector(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {

@@ -19,3 +19,8 @@ pub(crate) fn installed() -> anyhow::Result<PathBuf> {
     ensure!(folder.join("bin/initdb").is_file(), "{} has no bin/initdb", folder.display());
     Ok(folder)
 }
+
+/// The same; without one, says that a check is skipped.
+pub(crate) fn installed_or_skipped() -> Option<PathBuf> {
+    installed().inspect_err(|error| println!("skipped: {error:#}")).ok()
+}

@@ -22,6 +22,7 @@ use anyhow::{Context, ensure};
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
+use crate::data;
 use crate::load::client::Client;
 use crate::postgres;
 use crate::shell;
@@ -77,6 +78,14 @@ pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
         println!("skipped: full disks ({why})");
     }
     Ok(())
+}
+
+/// Compares so many random calls for each real vault with the same calls to a folder.
+pub(crate) fn answers(calls: u64) -> anyhow::Result<()> {
+    let data = data::unpacked()?.context("there is no ../shared/data")?;
+    let mut test = shell::cargo(&["test", "--package", "quipu", "--locked", "--test", "e2e", "team::answers"]);
+    test.env("QUIPU_DATA", data).env("QUIPU_POSTGRES", postgres::installed()?);
+    shell::run(test.env("QUIPU_TEST_STEPS", calls.to_string()))
 }
 
 /// Creates the notes and the entities; returns the ids of these.

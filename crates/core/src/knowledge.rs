@@ -113,9 +113,11 @@ impl Knowledge {
         }
     }
 
-    /// For a graph that other servers serve as well: a write is checked against what any of them showed to its client.
+    /// For a graph that other servers serve as well: a write is checked against what any of them showed to its client. It is
+    /// started by [`Knowledge::start_in_steps`].
     #[must_use]
     pub fn among_servers(self, shown_notes: Arc<dyn ShownNotes>) -> Self {
+        self.indexer.expect_steps();
         Self { shown_notes: Some(shown_notes), ..self }
     }
 
@@ -150,6 +152,32 @@ impl Knowledge {
         self.follow_changes();
         self.finish_redactions();
         report
+    }
+
+    /// The same for a vault of which nothing is saved and every read is a round trip: see [`Indexer::start_in_steps`].
+    pub fn start_in_steps(&self) -> Result<IndexReport, IndexError> {
+        let report = self.indexer.start_in_steps()?;
+        if report.unreadable == 0 {
+            self.follow_changes();
+            self.finish_redactions();
+        }
+        Ok(report)
+    }
+
+    /// Until [`Knowledge::start_in_steps`] has read the vault, indexes the notes that a call names before the others, so that none of
+    /// them is reported as missing. Texts that are no path or id of a note are ignored.
+    pub fn index_first(&self, named: &[&str]) -> Result<(), IndexError> {
+        if !self.indexer.is_stepping() {
+            return Ok(());
+        }
+        let snapshot = self.snapshot();
+        let unknown = named.iter().filter(|spelled| snapshot.lookup(spelled).is_empty());
+        let paths: Vec<VaultPath> = unknown.filter_map(|spelled| VaultPath::parse(spelled).ok()).collect();
+        let found = self.vault.find_notes(&paths)?;
+        if !found.is_empty() {
+            self.apply(&FileBatch::Files(found), &|_| {})?;
+        }
+        Ok(())
     }
 
     /// Builds the tables that the first change needs. Worth calling after the start of a server.
@@ -196,7 +224,9 @@ impl Knowledge {
         // Twice at most: a file that changes faster than it is indexed is returned as last read, and so is one that the
         // initial indexing has not reached.
         let indexing = !self.wait_ready(Duration::ZERO);
-        if !indexing {
+        if indexing {
+            self.index_first(&[spelled])?;
+        } else {
             self.index_exact(spelled)?;
         }
         for last in [indexing, true] {

@@ -265,7 +265,7 @@ impl Logs {
         for (path, now) in changed {
             let Some(shown) = session.shown(path) else { continue };
             let path = quoted(path.as_str());
-            let stale = format!("{path}: changed on disk since you read it; read it again before writing");
+            let stale = format!("{path}: changed since you read it; read it again before writing");
             let gone = format!("{path}: no longer in the vault");
             lines.remove(&stale);
             lines.remove(&gone);

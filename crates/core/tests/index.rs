@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use quipu_core::index::FileBatch;
@@ -68,16 +69,19 @@ impl Desk {
     }
 }
 
-fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
-    let parts = Parts {
+fn prepare(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
+    Knowledge::new(Parts {
         vault: vault.clone(),
         store,
         clock: clock.clone(),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
         stale_after: Knowledge::STALE_AFTER,
-    };
-    let knowledge = Knowledge::new(parts);
+    })
+}
+
+fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedClock>) -> Knowledge {
+    let knowledge = prepare(vault, store, clock);
     knowledge.start(&|_| {}).unwrap();
     knowledge
 }
@@ -371,7 +375,7 @@ fn clients_that_read_a_note_are_warned_once_of_its_change() {
     desk.sync(&["a.md"]);
     desk.vault.put("a.md", "three\n");
     desk.sync(&["a.md"]);
-    assert_eq!(desk.warnings(), ["\"a.md\": changed on disk since you read it; read it again before writing"]);
+    assert_eq!(desk.warnings(), ["\"a.md\": changed since you read it; read it again before writing"]);
 
     desk.vault.put("a.md", "four!!\n");
     desk.sync(&["a.md"]);
@@ -406,4 +410,41 @@ fn listener_gets_changed_notes_and_whether_the_list_changed() {
     let new = NewNote { id: "e.md", content: "e", title: None, tags: &[] };
     desk.knowledge.create_note(&desk.client, None, &new).unwrap();
     assert_eq!(heard(), [(true, "e.md".to_owned())], "a write of our own is a change like any other");
+}
+
+/// As a server on a database starts: what could not be read is read by the next attempt, and notes that a call names come first.
+#[test]
+fn start_in_steps_gives_the_same_index() {
+    let desk = Desk::new("");
+    for number in 0..2000 {
+        desk.vault.put(&format!("n{number}.md"), format!("[[n{}]] [[nowhere]]", (number * 7 + 1) % 2000));
+    }
+    desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
+    let stepped = prepare(&desk.vault, Arc::new(MemNoteStorage::default().open()), &desk.clock);
+    desk.vault.refuse_reading("n0.md");
+    assert_eq!(stepped.start_in_steps().unwrap().unreadable, 1);
+    assert!(!stepped.wait_ready(Duration::ZERO));
+    assert!(stepped.snapshot().lookup("n999.md").is_empty());
+    stepped.index_first(&["N999.md", "no path\n", "missing.md"]).unwrap();
+    assert_eq!(stepped.snapshot().lookup("n999.md").len(), 1);
+    let client = Session::default();
+    let edited = NoteUpdate { id: "n999.md", content: Some("edited [[n1]]"), ..NoteUpdate::default() };
+    stepped.update_note(&client, None, &edited).unwrap();
+    let renamed = NoteUpdate { id: "n999.md", title: Some("other"), ..NoteUpdate::default() };
+    let refused = stepped.update_note(&client, None, &renamed);
+    assert!(matches!(refused, Err(NoteError::Busy)), "links to it may be in notes that are not read");
+    assert!(stepped.warnings(&client, &BTreeSet::new()).iter().all(|warning| !warning.contains("broken link")));
+
+    desk.vault.allow_reading();
+    assert_eq!(stepped.start_in_steps().unwrap().total, 2000);
+    assert!(stepped.wait_ready(Duration::ZERO));
+    desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
+    let links = |knowledge: &Knowledge| {
+        let snapshot = knowledge.snapshot();
+        let target = |key: Option<NoteKey>| key.map(|key| snapshot.note(key).path.clone());
+        let links = |key| snapshot.links(key).map(|link| target(link.target)).collect::<Vec<_>>();
+        snapshot.files().map(|key| (snapshot.note(key).path.clone(), links(key))).collect::<Vec<_>>()
+    };
+    assert_eq!(links(&stepped), links(&desk.knowledge));
+    assert!(stepped.warnings(&client, &BTreeSet::new()).iter().any(|warning| warning.contains("broken link")));
 }

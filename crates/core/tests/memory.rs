@@ -176,7 +176,7 @@ fn matched_fields_are_right_for_common_words() {
             observations: vec!["tea".into()],
             ..EntityDraft::default()
         };
-        memory.bulk_update(Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() }, &author()).unwrap();
+        memory.bulk_update(&Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() }, &author()).unwrap();
     }
     while memory.embed_some(500).unwrap().missing > 0 {}
     let query = SearchQuery { text: "tea".into(), limit: 200, project: None, by: SearchBy::Both };

@@ -260,7 +260,7 @@ fn hashed(token: &str, secret: &[u8; 32]) -> blake3::Hash {
 }
 
 /// Why a token is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     #[error("unknown token; create one with `quipu token new`")]
     Unknown,
@@ -268,8 +268,9 @@ pub enum Denied {
     Expired,
     #[error("the entry of this token was changed after it was created; create a new one with `quipu token new`")]
     Changed,
-    #[error("cannot check the token: the database is unreachable; retry in a moment")]
-    Unreachable,
+    /// It could not be checked, with the cause.
+    #[error("cannot check the token: {0}; retry in a moment")]
+    Unchecked(String),
 }
 
 /// A graph of a database. Its name may later be another graph's, its id never.

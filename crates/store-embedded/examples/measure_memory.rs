@@ -403,7 +403,7 @@ fn speed(entities: usize) {
             ..BulkEntity::default()
         };
         let bulk = Bulk { entities: (0..50).map(draft).collect(), ..Bulk::default() };
-        memory.bulk_update(bulk, &author()).unwrap();
+        memory.bulk_update(&bulk, &author()).unwrap();
     });
     measure("suggest_merges", 3, &mut |_| drop(memory.suggest_merges(0.3, 20, None).unwrap()));
 }

@@ -154,7 +154,7 @@ proptest! {
             }
             let author = Author { client: "test".into(), tool: "bulk_update".into(), at_ns: 1, request: None };
             let expected = plain.with(&bulk);
-            let made = memory.bulk_update(bulk.clone(), &author);
+            let made = memory.bulk_update(&bulk, &author);
             prop_assert_eq!(made.is_ok(), expected.is_some(), "{:?} of {:?}", made, bulk);
             plain = expected.unwrap_or(plain);
             if opens_anew {

@@ -27,13 +27,15 @@ impl Graph {
     }
 }
 
-/// How much a graph may hold; no limit where there is none.
+/// How much a graph may hold and be called; no limit where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GraphLimits {
     /// Notes.
     pub max_notes: Option<i64>,
     /// Bytes of all notes together.
     pub max_bytes: Option<i64>,
+    /// Calls a second at each server.
+    pub max_rate: Option<i64>,
 }
 
 /// A graph, and how much it holds.
@@ -120,7 +122,7 @@ impl PostgresDatabase {
     /// All graphs in order of name, and how much each holds. Only the owner of the tables sees the sizes.
     pub fn graph_usage(&self) -> Result<Vec<GraphUsage>, DatabaseError> {
         let sql = "SELECT id, name, uid::text, (extract(epoch FROM created_at) * 1000000)::bigint, \
-                   coalesce(notes, 0), coalesce(bytes, 0), max_notes, max_bytes \
+                   coalesce(notes, 0), coalesce(bytes, 0), max_notes, max_bytes, max_rate \
                    FROM graph LEFT JOIN note_head ON graph = id ORDER BY name";
         let read = |row: &_| {
             Ok(GraphUsage {
@@ -128,7 +130,11 @@ impl PostgresDatabase {
                 created: Timestamp::from_microsecond(row::get(row, 3)?).unwrap_or_default(),
                 notes: row::get(row, 4)?,
                 bytes: row::get(row, 5)?,
-                limits: GraphLimits { max_notes: row::get(row, 6)?, max_bytes: row::get(row, 7)? },
+                limits: GraphLimits {
+                    max_notes: row::get(row, 6)?,
+                    max_bytes: row::get(row, 7)?,
+                    max_rate: row::get(row, 8)?,
+                },
             })
         };
         self.read(Scope::Shared, async |client| row::list(client, sql, &[], read).await)
@@ -148,12 +154,19 @@ impl PostgresDatabase {
         })?
     }
 
-    /// Sets how much a graph may hold.
+    /// The calls a second that each server accepts, by the id of the graph, for graphs with such a limit.
+    pub fn graph_rates(&self) -> Result<Vec<(i64, u32)>, DatabaseError> {
+        let sql = "SELECT id, max_rate FROM graph WHERE max_rate IS NOT NULL";
+        let read = |row: &_| Ok((row::get(row, 0)?, u32::try_from(row::get::<i64>(row, 1)?).unwrap_or(u32::MAX)));
+        self.read(Scope::Shared, async |client| row::list(client, sql, &[], read).await)
+    }
+
+    /// Sets how much a graph may hold and be called.
     pub fn limit_graph(&self, name: &str, limits: GraphLimits) -> Result<(), GraphError> {
         self.write(Scope::Shared, async |tx| {
-            let sql = "UPDATE graph SET max_notes = $2, max_bytes = $3 WHERE name = $1";
-            let GraphLimits { max_notes, max_bytes } = limits;
-            Ok(found(row::execute(tx, sql, &[&name, &max_notes, &max_bytes]).await?, name))
+            let sql = "UPDATE graph SET max_notes = $2, max_bytes = $3, max_rate = $4 WHERE name = $1";
+            let GraphLimits { max_notes, max_bytes, max_rate } = limits;
+            Ok(found(row::execute(tx, sql, &[&name, &max_notes, &max_bytes, &max_rate]).await?, name))
         })?
     }
 

@@ -11,6 +11,7 @@ mod migrate;
 mod notes;
 mod request;
 mod row;
+mod server;
 mod tokens;
 mod vectors;
 
@@ -20,7 +21,8 @@ pub use connection::{
 pub use failure::DatabaseError;
 pub use graphs::{Graph, GraphError, GraphLimits, GraphUsage};
 pub use memory::PostgresMemory;
-pub use migrate::{DatabaseServer, SchemaError, SchemaVersion, roles_sql};
+pub use migrate::{SchemaError, SchemaVersion, roles_sql};
 pub use notes::{PostgresShownNotes, PostgresVault};
+pub use server::{DatabaseServer, UnsupportedServer};
 pub use tokens::{NewToken, PostgresTokens, TokenError, TokenRecord};
 pub use vectors::SharedVectors;

@@ -9,14 +9,18 @@ use crate::row::{self, BadRow};
 /// Each migration, and the oldest version of the schema whose programs still work beside it: servers are upgraded one by one.
 ///
 /// Programs before the third would write notes without their history.
-const MIGRATIONS: [(&str, i32); 6] = [
+const MIGRATIONS: [(&str, i32); 7] = [
     (include_str!("migrations/001_memory.sql"), 1),
     (include_str!("migrations/002_notes.sql"), 2),
     (include_str!("migrations/003_note_history.sql"), 3),
     (include_str!("migrations/004_access.sql"), 3),
     (include_str!("migrations/005_vectors.sql"), 3),
     (include_str!("migrations/006_shown_notes.sql"), 3),
+    (include_str!("migrations/007_rate.sql"), 3),
 ];
+
+/// The tables that need pgvector, which may be installed after the migration that creates them.
+const VECTORS: &str = include_str!("vectors.sql");
 
 /// What the role of servers may do, if there is such a role: write tables whose rows belong to a graph, read the others.
 const GRANTS: &str = include_str!("grants.sql");
@@ -124,6 +128,7 @@ impl PostgresDatabase {
                 let note = "INSERT INTO migration (number, needs) VALUES ($1, $2)";
                 row::execute(tx, note, &[&number, &oldest]).await?;
             }
+            tx.batch_execute(VECTORS).await?;
             tx.batch_execute(GRANTS).await?;
             Ok(Ok::<_, std::convert::Infallible>(SchemaVersion { current, needs, newest: NEWEST }))
         })?;
@@ -147,28 +152,4 @@ async fn version(db: &impl deadpool_postgres::GenericClient) -> Result<(i32, i32
     let sql = "SELECT coalesce(max(number), 0), coalesce(max(needs), 0) FROM quipu.migration";
     let found = row::first(db, sql, &[], |row| Ok((row::get(row, 0)?, row::get(row, 1)?))).await?;
     Ok(found.unwrap_or_default())
-}
-
-/// The server of a database, as one of its users sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DatabaseServer {
-    /// The version of PostgreSQL.
-    pub version: String,
-    /// The user of this connection.
-    pub user: String,
-    /// Whether each transaction of this user reaches rows of one graph only.
-    pub is_bound: bool,
-}
-
-impl PostgresDatabase {
-    /// The server and the user.
-    pub fn server(&self) -> Result<DatabaseServer, DatabaseError> {
-        let sql = "SELECT current_setting('server_version'), current_user::text, \
-                   coalesce(row_security_active(to_regclass('quipu.note')), false)";
-        let read = |row: &_| {
-            Ok(DatabaseServer { version: row::get(row, 0)?, user: row::get(row, 1)?, is_bound: row::get(row, 2)? })
-        };
-        let found = self.read(Scope::Shared, async |client| row::first(client, sql, &[], read).await)?;
-        found.ok_or_else(|| BadRow("the server said nothing".to_owned()).into())
-    }
 }

@@ -21,6 +21,10 @@ const PREFIX: &str = "quipu_";
 /// How long a server goes without asking again: a revoked token is rejected after this time at the latest.
 const FRESH: Duration = Duration::from_secs(2);
 
+/// How long a token that a server knows is accepted while the database cannot be reached: reads are answered meanwhile, with a
+/// warning.
+const KEPT_IN_OUTAGE: Duration = Duration::from_secs(10 * 60);
+
 /// Answers that a server remembers, at most.
 const REMEMBERED: usize = 10_000;
 
@@ -156,10 +160,11 @@ impl PostgresTokens {
     }
 
     /// The token with this secret; it may have expired. A created token is found at once or, if it was asked for before,
-    /// within two seconds; a revoked one is found for two seconds at most.
+    /// within two seconds; a revoked one is found for two seconds at most, or ten minutes while the database cannot be reached.
     pub fn find(&self, presented: &str) -> Result<Option<Arc<TokenRecord>>, DatabaseError> {
         let hash = hashed(presented);
-        if let Some((asked, found)) = self.known.lock().get(&hash)
+        let known = self.known.lock().get(&hash).cloned();
+        if let Some((asked, found)) = &known
             && asked.elapsed() < FRESH
         {
             return Ok(found.clone());
@@ -167,7 +172,17 @@ impl PostgresTokens {
         let asked = Instant::now();
         let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE hash = $1");
         let read = async |client: &deadpool_postgres::Client| row::first(client, &sql, &[&&hash[..]], record).await;
-        let found = self.database.read(Scope::Shared, read)?.map(Arc::new);
+        let kept = known.filter(|(asked, found)| found.is_some() && asked.elapsed() < KEPT_IN_OUTAGE);
+        let found = match kept {
+            // The follower of the graph and the list of graphs notice the end of an outage.
+            Some((_, kept)) if self.database.unreachable_since().is_some() => return Ok(kept),
+            Some((_, kept)) => match self.database.read_now(Scope::Shared, read) {
+                Err(error) if error.is_outage() => return Ok(kept),
+                found => found?,
+            },
+            None => self.database.read(Scope::Shared, read)?,
+        };
+        let found = found.map(Arc::new);
         let mut known = self.known.lock();
         if known.len() >= REMEMBERED {
             known.clear();

@@ -122,7 +122,9 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     };
     vault.apply(&[new_note("a.md", b"12345"), new_note("b.md", b"12345")]).expect("no limit");
     assert_eq!(usage(), (2, 10));
-    database.limit_graph("team", GraphLimits { max_notes: Some(2), max_bytes: Some(12) }).expect("it exists");
+    database
+        .limit_graph("team", GraphLimits { max_notes: Some(2), max_bytes: Some(12), max_rate: None })
+        .expect("it exists");
     let refused = |change: FileChange| match vault.apply(&[change]) {
         Err(error @ WriteError::Full { .. }) => error.to_string(),
         other => panic!("{other:?}"),
@@ -137,7 +139,9 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     };
     assert!(refused(replace("a.md", b"12345678")).contains("its limit of 12 bytes"));
     vault.apply(&[replace("a.md", b"1234567")]).expect("exactly the limit");
-    database.limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1) }).expect("it exists");
+    database
+        .limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1), max_rate: None })
+        .expect("it exists");
     vault.apply(&[replace("a.md", b"1234")]).expect("it becomes smaller");
     let b = vault.read(&path("b.md")).expect("readable").expect("it exists");
     vault.apply(&[FileChange::Delete { path: path("b.md"), expected: b.hash }]).expect("it becomes smaller");

@@ -122,7 +122,8 @@ impl Cluster {
         writeln!(keeper, "{order}").expect("the keeper reads orders");
     }
 
-    fn start(program: impl AsRef<Path>) -> Self {
+    /// A cluster of the programs in a folder.
+    pub fn start(program: impl AsRef<Path>) -> Self {
         let programs = program.as_ref().join("bin");
         let folder = tempfile::Builder::new().prefix("quipu-pg").tempdir().expect("a temporary folder").keep();
         let us = fs::metadata(&folder).expect("the folder was just made").uid();

@@ -244,10 +244,15 @@ impl Registry {
                 refuse_untimely(tool.name, key, self.knowledge.now_ns())?;
             }
             let arguments = check_arguments(tool, arguments)?;
-            if tool.shows_notes {
-                self.wait_for_index(&call);
+            let missing = if tool.shows_notes { self.wait_for_index(&arguments)? } else { None };
+            let answer = (tool.run)(&call, arguments);
+            match missing {
+                Some(missing) => {
+                    call.warn(missing.clone());
+                    answer.map(|answer| with_missing(answer, missing))
+                }
+                None => answer,
             }
-            (tool.run)(&call, arguments)
         }));
         let outcome = outcome.unwrap_or_else(|panic| {
             tracing::error!(tool = tool.name, panic = panic_text(&*panic), "a tool panicked");
@@ -269,13 +274,43 @@ impl Registry {
         ToolResponse { reply, warnings }
     }
 
-    fn wait_for_index(&self, call: &Call<'_>) {
-        if !self.knowledge.wait_ready(self.patience) {
-            let known = self.knowledge.snapshot().files().len();
-            call.warn(format!(
-                "the vault is still being indexed: {known} files are indexed so far, and this answer covers only those; retry later"
-            ));
+    /// Waits for the first index; after a while, makes sure that the index has the notes that the arguments name, and returns what
+    /// the answer must say.
+    fn wait_for_index(&self, arguments: &Value) -> Result<Option<String>, ToolError> {
+        let named = texts_of(arguments);
+        // Before the wait: on a server that has just started, a write need not wait for the other notes.
+        self.knowledge.index_first(&named)?;
+        if self.knowledge.wait_ready(self.patience) {
+            return Ok(None);
         }
+        let known = self.knowledge.snapshot().files().len();
+        Ok(Some(format!(
+            "the vault is still being indexed: {known} files are indexed so far, and this answer covers only those; retry later"
+        )))
+    }
+}
+
+/// Field of an answer that does not cover the whole vault.
+const INCOMPLETE: &str = "_incomplete";
+
+/// An answer that says itself that it is incomplete: some clients show the structured answer alone. An answer that is no object
+/// has the warning beside it.
+fn with_missing(mut answer: Value, missing: String) -> Value {
+    if let Value::Object(fields) = &mut answer {
+        fields.insert(INCOMPLETE.to_owned(), missing.into());
+    }
+    answer
+}
+
+/// The texts among arguments that may be ids or paths of notes.
+fn texts_of(arguments: &Value) -> Vec<&str> {
+    /// More bytes are no path.
+    const LONGEST_PATH: usize = 4096;
+    match arguments {
+        Value::String(text) if text.len() <= LONGEST_PATH && !text.contains('\n') => vec![text],
+        Value::Array(values) => values.iter().flat_map(texts_of).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -387,7 +422,7 @@ mod tests {
         harness.vault.put("a.md", "new\n");
         harness.knowledge.apply(&quipu_core::index::FileBatch::AllRehashed, &|_| {}).unwrap();
         let warnings = harness.called("list_nodes", json!({})).warnings;
-        assert_eq!(warnings, ["\"a.md\": changed on disk since you read it; read it again before writing"]);
+        assert_eq!(warnings, ["\"a.md\": changed since you read it; read it again before writing"]);
         assert!(harness.called("list_nodes", json!({})).warnings.is_empty());
     }
 

@@ -201,7 +201,7 @@ fn memory_kind(error: &MemoryError) -> ToolErrorKind {
         | MemoryError::Absorbed { .. }
         | MemoryError::Undone { .. }
         | MemoryError::Depended { .. } => ToolErrorKind::InvalidArguments,
-        MemoryError::Failed(_) => ToolErrorKind::Provider,
+        MemoryError::Failed(_) | MemoryError::Moved => ToolErrorKind::Provider,
     }
 }
 

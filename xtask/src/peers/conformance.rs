@@ -7,11 +7,20 @@ use std::path::Path;
 
 use super::http::Server;
 use super::{node, place, scripts};
+use crate::postgres;
 use crate::shell;
 use crate::steps::Tally;
 
 pub(super) fn run(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
-    let (server, _) = Server::start(binary, &[])?;
+    check(&Server::start(binary, &[])?.0, tally)
+}
+
+pub(super) fn run_on_a_graph(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+    let Some(programs) = postgres::installed_or_skipped() else { return Ok(()) };
+    check(&Server::start_on_graph(binary, &programs, &[])?.0, tally)
+}
+
+fn check(server: &Server, tally: &mut Tally) -> anyhow::Result<()> {
     for version in ["2025-11-25", "2026-07-28"] {
         let mut suite = node();
         suite.arg(place("node/node_modules/.bin/conformance")).args(["server", "--suite", "all", "--url", &server.url]);

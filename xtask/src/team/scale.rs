@@ -2,6 +2,7 @@
 //!
 //! Database, servers and clients share one machine, so more servers show what sharing costs, not what more machines give.
 
+mod entities;
 mod graphs;
 mod load;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(binary: &Path, sizes: &[usize], write: bool) -> anyhow::Result
     let mut page = String::new();
     servers(binary, &url, &database, &mut page)?;
     let kept = notes(binary, &url, &database, sizes, &mut page);
+    entities::measure(binary, &url, &database, sizes, &mut page)?;
     graphs::measure(binary, &url, &database, &mut page)?;
     println!("{page}");
     if write {
@@ -82,7 +84,7 @@ struct Prepared {
 }
 
 fn prepare(database: &Arc<PostgresDatabase>, count: usize) -> anyhow::Result<Prepared> {
-    let folder = tempfile::tempdir()?;
+    let folder = without_meaning(tempfile::tempdir()?)?;
     let notes = generate::vault(folder.path(), count, SEED)?;
     let graph = format!("n{count}");
     let vault = PostgresVault::new(database.clone(), &database.create_graph(&graph)?);
@@ -170,8 +172,15 @@ fn notes(
     Ok(())
 }
 
+/// A folder whose server makes no vectors, as the servers on the database.
+fn without_meaning(folder: TempDir) -> anyhow::Result<TempDir> {
+    fs::create_dir(folder.path().join(".quipu"))?;
+    fs::write(folder.path().join(".quipu/config.toml"), "[embedding]\nprovider = \"none\"\n")?;
+    Ok(folder)
+}
+
 fn generated(size: usize) -> anyhow::Result<TempDir> {
-    let folder = tempfile::tempdir()?;
+    let folder = without_meaning(tempfile::tempdir()?)?;
     generate::vault(folder.path(), size, SEED)?;
     Ok(folder)
 }

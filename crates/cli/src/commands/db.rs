@@ -1,7 +1,7 @@
 //! `quipu db`: creates, upgrades and shows the tables of a team's database.
 
 use clap::{Args, Subcommand};
-use quipu_store_postgres::{PostgresDatabase, roles_sql};
+use quipu_store_postgres::{DatabaseServer, PostgresDatabase, roles_sql};
 use serde_json::json;
 
 use super::database::{DatabaseOption, failed};
@@ -28,7 +28,8 @@ PGPASSWORD, the password file (PGPASSFILE, ~/.pgpass) or a service (?service=NAM
 certificate of every host other than this machine is verified: sslmode=verify-full.
 
 JSON fields of status:
-  {server_version, user, bound_to_one_graph, schema, supports, program, usable, problem, graphs}"
+  {server_version, pgvector, user, bound_to_one_graph, schema, supports, program, usable, problem,
+   graphs}"
 )]
 pub(crate) struct DbCommand {
     #[command(subcommand)]
@@ -68,6 +69,7 @@ impl DbCommand {
 }
 
 fn init(database: &PostgresDatabase, output: &mut Output) -> Result<Outcome, Failure> {
+    check_server(database)?;
     let before = database.migrate_from(0).map_err(|error| failed(&error))?;
     match before.current {
         0 => output.line(&Line::new().plain(format!("created the tables, version {}", before.newest)))?,
@@ -76,7 +78,15 @@ fn init(database: &PostgresDatabase, output: &mut Output) -> Result<Outcome, Fai
     Ok(Outcome::Fine)
 }
 
+/// Fails before anything is changed on a server that this program does not support.
+fn check_server(database: &PostgresDatabase) -> Result<DatabaseServer, Failure> {
+    let server = database.server().map_err(|error| failed(&error))?;
+    server.check().map_err(|error| Failure::failed(format!("cannot use the database: {error}")))?;
+    Ok(server)
+}
+
 fn migrate(database: &PostgresDatabase, output: &mut Output) -> Result<Outcome, Failure> {
+    check_server(database)?;
     let schema = database.schema().map_err(|error| failed(&error))?;
     if schema.current == 0 {
         return Err(
@@ -95,7 +105,8 @@ fn migrate(database: &PostgresDatabase, output: &mut Output) -> Result<Outcome, 
 fn status(database: &PostgresDatabase, json: bool, output: &mut Output) -> Result<Outcome, Failure> {
     let schema = database.schema().map_err(|error| failed(&error))?;
     let server = database.server().map_err(|error| failed(&error))?;
-    let problem = schema.check().err().map(|error| error.to_string());
+    let of_server = server.check().err().map(|error| error.to_string());
+    let problem = of_server.or_else(|| schema.check().err().map(|error| error.to_string()));
     let graphs = match schema.current {
         0 => 0,
         _ => database.graphs().map_err(|error| failed(&error))?.len(),
@@ -103,6 +114,7 @@ fn status(database: &PostgresDatabase, json: bool, output: &mut Output) -> Resul
     if json {
         output.json(&json!({
             "server_version": server.version,
+            "pgvector": server.pgvector,
             "user": server.user,
             "bound_to_one_graph": server.is_bound,
             "schema": schema.current,
@@ -113,7 +125,8 @@ fn status(database: &PostgresDatabase, json: bool, output: &mut Output) -> Resul
             "graphs": graphs,
         }))?;
     } else {
-        output.line(&Line::new().plain(format!("PostgreSQL {}, user {}", server.version, server.user)))?;
+        let pgvector = server.pgvector.as_ref().map_or_else(|| "no pgvector".to_owned(), |it| format!("pgvector {it}"));
+        output.line(&Line::new().plain(format!("PostgreSQL {}, {pgvector}, user {}", server.version, server.user)))?;
         let (current, newest) = (schema.current, schema.newest);
         output.line(&Line::new().plain(format!("tables of version {current}; this program has {newest}")))?;
         output.line(&Line::new().plain(format!("graphs: {graphs}")))?;

@@ -20,11 +20,11 @@ Examples:
   quipu graph create team --max-notes 50000 --max-bytes 2GB
   quipu graph list
   quipu graph rename team platform
-  quipu graph limit team --max-notes none
+  quipu graph limit team --max-notes none --max-rate 50
   quipu graph delete platform --yes
 
 JSON fields of list:
-  [{name, created, notes, bytes, max_notes, max_bytes}]"
+  [{name, created, notes, bytes, max_notes, max_bytes, max_rate}]"
 )]
 pub(crate) struct GraphCommand {
     #[command(subcommand)]
@@ -80,6 +80,9 @@ struct LimitOptions {
     /// Refuse to grow beyond this size of all notes: bytes, or with KB, MB or GB, or none.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     max_bytes: Option<Limit>,
+    /// Refuse calls beyond this number a second at each server, or none; a burst may be twice as many.
+    #[arg(long, value_name = "NUMBER", value_parser = rate)]
+    max_rate: Option<Limit>,
 }
 
 /// A limit, or none.
@@ -98,11 +101,18 @@ fn limit(text: &str) -> Result<Limit, String> {
     parsed.map(|number| Limit(Some(number))).ok_or_else(|| "write it as 5000, 200MB, 2GB or none".to_owned())
 }
 
+/// Calls a second: at least one, since a graph that answers no call could be deleted instead.
+fn rate(text: &str) -> Result<Limit, String> {
+    let is_rate = |limit: &Limit| limit.0.is_none_or(|rate| (1..=1_000_000).contains(&rate));
+    limit(text).ok().filter(is_rate).ok_or_else(|| "write it as a number from 1 to 1000000, or none".to_owned())
+}
+
 impl LimitOptions {
     fn over(&self, current: GraphLimits) -> GraphLimits {
         GraphLimits {
             max_notes: self.max_notes.map_or(current.max_notes, |limit| limit.0),
             max_bytes: self.max_bytes.map_or(current.max_bytes, |limit| limit.0),
+            max_rate: self.max_rate.map_or(current.max_rate, |limit| limit.0),
         }
     }
 }
@@ -161,7 +171,8 @@ fn list(graphs: &[GraphUsage], json: bool, output: &mut Output) -> Result<(), Fa
         let of = |limit: Option<i64>| limit.map_or_else(String::new, |limit| format!(" of {limit}"));
         let notes = format!("{}{} notes", usage.notes, of(usage.limits.max_notes));
         let bytes = format!("{}{} bytes", usage.bytes, of(usage.limits.max_bytes));
-        output.line(&Line::new().bold(usage.graph.name.clone()).plain(format!("  {notes}, {bytes}")))?;
+        let rate = usage.limits.max_rate.map_or_else(String::new, |rate| format!(", {rate} calls a second"));
+        output.line(&Line::new().bold(usage.graph.name.clone()).plain(format!("  {notes}, {bytes}{rate}")))?;
     }
     Ok(())
 }
@@ -174,6 +185,7 @@ fn to_json(usage: &GraphUsage) -> Value {
         "bytes": usage.bytes,
         "max_notes": usage.limits.max_notes,
         "max_bytes": usage.limits.max_bytes,
+        "max_rate": usage.limits.max_rate,
     })
 }
 
@@ -194,6 +206,8 @@ mod tests {
         assert_eq!(parsed("5000"), Ok(Some(5000)));
         assert_eq!(parsed("2GB"), Ok(Some(2_000_000_000)));
         assert_eq!(parsed("none"), Ok(None));
+        assert_eq!((rate("50"), rate("none")), (Ok(Limit(Some(50))), Ok(Limit(None))));
+        assert!(rate("0").is_err() && rate("2000000").is_err());
         for wrong in ["", "-1", "2 GB", "1.5MB", "GB", "99999999999GB", "１"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }

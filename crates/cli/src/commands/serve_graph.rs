@@ -1,8 +1,10 @@
 //! `quipu serve --database`: serves the graphs of a PostgreSQL database, beside any number of other servers.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_core::Knowledge;
 use quipu_core::index::{FileBatch, IndexError};
@@ -60,6 +62,14 @@ impl GraphSource for TeamGraphs {
         let mut graphs = self.database.graphs()?;
         graphs.retain(|graph| self.only.as_ref().is_none_or(|only| graph.name == *only));
         Ok(graphs)
+    }
+
+    fn rates(&self) -> anyhow::Result<HashMap<i64, u32>> {
+        Ok(self.database.graph_rates()?.into_iter().collect())
+    }
+
+    fn unreachable_for(&self) -> Option<Duration> {
+        self.database.unreachable_for()
     }
 
     fn open(&self, id: i64) -> anyhow::Result<Option<Arc<dyn VaultService>>> {

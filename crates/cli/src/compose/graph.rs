@@ -56,6 +56,16 @@ impl Database {
         Ok(self.postgres.graphs()?.into_iter().map(reference).collect())
     }
 
+    /// The calls a second that this server accepts for graphs with such a limit, by id.
+    pub(crate) fn graph_rates(&self) -> Result<Vec<(i64, u32)>, DatabaseError> {
+        Ok(self.postgres.graph_rates()?)
+    }
+
+    /// How long no call has been answered.
+    pub(crate) fn unreachable_for(&self) -> Option<Duration> {
+        self.postgres.unreachable_for()
+    }
+
     /// The tokens that servers of this database accept.
     pub(crate) fn tokens(&self) -> DatabaseTokens {
         DatabaseTokens { database: self.postgres.clone(), tokens: PostgresTokens::new(self.postgres.clone()) }
@@ -151,7 +161,7 @@ impl TokenSource for DatabaseTokens {
     fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied> {
         let found = self.tokens.find(presented).map_err(|error| {
             tracing::warn!("cannot check a token: {error}");
-            Denied::Unreachable
+            Denied::Unchecked(error.to_string())
         })?;
         let token = found.ok_or(Denied::Unknown)?;
         if token.expires.is_some_and(|expires| expires <= now) {

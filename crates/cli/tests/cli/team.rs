@@ -66,6 +66,7 @@ fn tables_are_created_once_and_their_version_is_shown() {
     assert!(team.succeed(&["db", "init"]).contains("exist already"));
     assert!(team.succeed(&["db", "migrate"]).contains("current"));
     let status = team.json(&["db", "status", "--json"]);
+    assert!(status["pgvector"].as_str().is_some_and(|version| version.starts_with("0.")), "{status}");
     assert_eq!((&status["usable"], &status["graphs"]), (&Value::from(true), &Value::from(0)));
     postgres::sql(&team.url, "INSERT INTO quipu.migration (number, needs) VALUES (99, 99)");
     let newer = team.fail(&["graph", "list"]);
@@ -91,10 +92,12 @@ fn graphs_are_created_limited_renamed_and_deleted() {
     assert!(team.fail(&["graph", "create", "team"]).contains("already"));
     assert!(team.fail(&["graph", "create", "a'; DROP TABLE quipu.graph; --"]).contains("a-z"));
     team.succeed(&["graph", "create", "small", "--max-notes", "1", "--max-bytes", "2KB"]);
-    team.succeed(&["graph", "limit", "small", "--max-notes", "none"]);
+    team.succeed(&["graph", "limit", "small", "--max-notes", "none", "--max-rate", "7"]);
     let listed = team.json(&["graph", "list", "--json"]);
     assert_eq!(listed[0]["name"], "small");
     assert_eq!((&listed[0]["max_notes"], &listed[0]["max_bytes"]), (&Value::Null, &Value::from(2000)));
+    assert_eq!(listed[0]["max_rate"], 7);
+    assert!(team.succeed(&["graph", "list"]).contains("0 of 2000 bytes, 7 calls a second"));
     assert!(team.fail(&["graph", "delete", "team"]).contains("0 notes"));
     team.succeed(&["graph", "rename", "team", "platform"]);
     assert!(team.fail(&["graph", "delete", "team", "--yes"]).contains("no graph"));

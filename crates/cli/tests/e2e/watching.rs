@@ -156,7 +156,7 @@ fn client_is_warned_when_a_note_it_read_has_changed() {
     while told.is_empty() && start.elapsed() < PATIENCE {
         told = warnings(&client.call("list_nodes", json!({})));
     }
-    assert_eq!(told, ["\"a.md\": changed on disk since you read it; read it again before writing"]);
+    assert_eq!(told, ["\"a.md\": changed since you read it; read it again before writing"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! One way, no call back: `plan` finds the files to read, `read` reads and parses them, `writer` saves the notes to the
 //! store, `publish` resolves links and makes the snapshot.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -33,6 +34,12 @@ const BATCH_WAIT: Duration = Duration::from_millis(100);
 /// Partial results of a long pass are published this often.
 const PUBLISH_EVERY_NS: i64 = 5_000_000_000;
 
+/// A step of a start in steps reads at most this part of the notes that were read before it.
+const STEPS: usize = 8;
+
+/// The pause between two steps of a start in steps, in which waiting writes get the writer's lock.
+const STEP_PAUSE: Duration = Duration::from_millis(5);
+
 /// Changes by other programs that wait to be recorded.
 const MAX_OUTSIDE_BATCHES: usize = 1000;
 
@@ -61,6 +68,8 @@ pub struct Indexer {
     /// What other programs did to notes, for the history.
     outside: Mutex<Vec<OutsideBatch>>,
     ready: (Mutex<bool>, Condvar),
+    /// Whether [`Indexer::start_in_steps`] has yet to read the vault.
+    is_stepping: AtomicBool,
     listeners: ChangeListeners,
 }
 
@@ -116,6 +125,7 @@ impl Indexer {
             moves: Mutex::default(),
             outside: Mutex::default(),
             ready: (Mutex::new(false), Condvar::new()),
+            is_stepping: AtomicBool::new(false),
             listeners: ChangeListeners::default(),
         }
     }
@@ -131,13 +141,7 @@ impl Indexer {
         let before = self.snapshot();
         // Independent, and both mostly wait for the disk.
         let state = &mut *writer;
-        let (loaded, listing) = rayon::join(|| self.load(state), || self.reader.vault.list());
-        if let Err(error) = loaded {
-            writer.store_is_lost = true;
-            let message =
-                format!("{error}; notes are served, words cannot be searched, and nothing is kept for the next start");
-            self.warnings.push(Warning { path: ".quipu/index".into(), message });
-        }
+        let (_, listing) = rayon::join(|| self.load_or_warn(state), || self.reader.vault.list());
         let loaded = self.snapshot();
         // Otherwise the first pass over the vault may have been interrupted: a note that is not in the index is not new then.
         let was_complete = writer.links_are_saved;
@@ -148,9 +152,61 @@ impl Indexer {
         self.detect_outside(&writer, &loaded, was_complete);
         self.detect_moves(&mut writer, &loaded);
         self.announce(&mut writer, &before);
+        self.set_ready();
+        Ok(outcome?)
+    }
+
+    /// Like [`Indexer::start`], for a vault of which nothing is saved and every read is a round trip. The writer's lock is released
+    /// between two steps: meanwhile notes can be written, and those that calls ask for can be indexed first. What could not be read
+    /// is read by the next call of this method; until then the index is not ready.
+    pub fn start_in_steps(&self) -> Result<IndexReport, IndexError> {
+        self.expect_steps();
+        let first = self.snapshot();
+        if first.files().len() == 0 {
+            self.load_or_warn(&mut self.writer());
+        }
+        let listing = self.reader.vault.list()?;
+        let mut report = IndexReport::default();
+        let mut files = &listing.files[..];
+        while !files.is_empty() {
+            let mut writer = self.writer();
+            let before = self.snapshot();
+            // Every step resolves all links so far: steps of a fixed size would take quadratic time.
+            let (step, later) = files.split_at(files.len().min(CHUNK.max(before.files().len() / STEPS)));
+            files = later;
+            let read = self.execute(&mut writer, ReadPlan::of_listed(&before, step), &|_| {});
+            report.added += read.added;
+            report.changed += read.changed;
+            report.unreadable += read.unreadable;
+            writer.touched = ChangedNotes::default();
+            drop(writer);
+            if report.unreadable > 0 {
+                return Ok(report);
+            }
+            std::thread::sleep(STEP_PAUSE);
+        }
+        let mut writer = self.writer();
+        self.is_stepping.store(false, Ordering::Release);
+        writer.touched = ChangedNotes::All;
+        self.announce(&mut writer, &first);
+        report.total = self.snapshot().files().len();
+        self.set_ready();
+        Ok(report)
+    }
+
+    /// Announces a start in steps.
+    pub(crate) fn expect_steps(&self) {
+        self.is_stepping.store(true, Ordering::Release);
+    }
+
+    /// Whether a start in steps is not over: some notes are not in the index yet, and others can be written.
+    pub(crate) fn is_stepping(&self) -> bool {
+        self.is_stepping.load(Ordering::Acquire)
+    }
+
+    fn set_ready(&self) {
         *self.ready.0.lock() = true;
         self.ready.1.notify_all();
-        Ok(outcome?)
     }
 
     /// Applies changed files: read, parse, save, resolve, publish, announce.
@@ -324,9 +380,22 @@ impl Indexer {
         let after = self.snapshot();
         let keys = writer.touched_keys(before, &after);
         writer.touched = ChangedNotes::default();
-        self.warnings.log_changes(before, &after, &keys);
+        // A link to a note of a later step would be reported as broken.
+        if !self.is_stepping() {
+            self.warnings.log_changes(before, &after, &keys);
+        }
         if !keys.is_empty() {
             self.listeners.notify(&SnapshotDiff::new(before, &after, &keys));
+        }
+    }
+
+    /// Loads the saved index, or serves without one.
+    fn load_or_warn(&self, writer: &mut Writer) {
+        if let Err(error) = self.load(writer) {
+            writer.store_is_lost = true;
+            let message =
+                format!("{error}; notes are served, words cannot be searched, and nothing is kept for the next start");
+            self.warnings.push(Warning { path: ".quipu/index".into(), message });
         }
     }
 

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::snapshot::Snapshot;
 use super::writer::Writer;
 use crate::model::{NoteKey, VaultPath, Warning};
-use crate::ports::{Listing, VaultError, VaultFiles};
+use crate::ports::{ListedFile, Listing, VaultError, VaultFiles};
 
 /// Files that may have changed.
 #[derive(Debug, Clone)]
@@ -72,6 +72,16 @@ impl ReadPlan {
             }
         }
         Ok(plan.without_duplicates())
+    }
+
+    /// The plan for some files of a listing: those that the index has already are skipped.
+    pub(super) fn of_listed(snapshot: &Snapshot, files: &[ListedFile]) -> Self {
+        let to_read = |file: &ListedFile| {
+            let key = snapshot.find_exact(&file.path);
+            let is_known = key.is_some_and(|key| snapshot.note(key).stat == file.stat);
+            (!is_known).then(|| FileToRead { path: file.path.clone(), key })
+        };
+        Self { read: files.iter().filter_map(to_read).collect(), ..Self::default() }
     }
 
     /// Adds some notes that the store failed to write.

@@ -7,7 +7,7 @@ use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, name_key};
 use super::names::{NameComparison, compare};
 use super::write::{Creation, EntityDraft, creation, into_observation, text_of};
-use crate::ports::{ApplyError, Author, EntityRef, MemoryChange, MemoryItem};
+use crate::ports::{ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryItem};
 
 /// Items to create in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -73,22 +73,30 @@ impl Memory {
 
     /// Creates everything or nothing. A taken name is refused; a likely duplicate of another name is created and listed in
     /// [`BulkResult::likely_duplicates`]. Meanings are not compared: fifty would take too long.
-    pub fn bulk_update(&self, bulk: Bulk, author: &Author) -> Result<BulkResult, MemoryError> {
+    pub fn bulk_update(&self, bulk: &Bulk, author: &Author) -> Result<BulkResult, MemoryError> {
         let count = bulk.entities.len() + bulk.observations.len() + bulk.relations.len();
         if count == 0 || count > Self::MAX_BULK {
             let advice = if count == 0 { "give at least one" } else { "split it" };
             return Err(MemoryError::BulkSize { count, max: Self::MAX_BULK, advice });
         }
-        let _alone = self.creating();
+        self.checked_at_head(|head| self.bulk_update_at(head, bulk.clone(), author))
+    }
+
+    fn bulk_update_at(
+        &self,
+        head: Option<ChangeNumber>,
+        bulk: Bulk,
+        author: &Author,
+    ) -> Result<BulkResult, MemoryError> {
         let is_repeated = self.is_repeated(author)?;
         let plan = self.plan(bulk, is_repeated)?;
         let likely_duplicates = self.likely_duplicates(&plan.drafts)?;
-        let applied = self.store.apply(&plan.changes, author).map_err(|error| match error {
+        let applied = self.store.apply_at(head, &plan.changes, author).map_err(|error| match error {
             ApplyError::Refused { change, refusal } => {
                 let (place, name) = &plan.places[change];
                 MemoryError::refused(&refusal, name).at(place.clone())
             }
-            ApplyError::Failed(failure) => failure.into(),
+            other => other.into(),
         })?;
         let mut made = BulkResult::default();
         for outcome in &applied.outcomes {

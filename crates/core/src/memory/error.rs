@@ -97,6 +97,9 @@ pub enum MemoryError {
         /// What is wrong with it.
         error: Box<MemoryError>,
     },
+    /// Every check for duplicates was overtaken by a change of another client.
+    #[error("cannot check for duplicates: other clients are changing memory too fast; nothing was stored, retry later")]
+    Moved,
     /// The store failed.
     #[error(transparent)]
     Failed(#[from] MemoryFailure),
@@ -109,7 +112,7 @@ impl MemoryError {
 
     pub(crate) fn at(self, place: String) -> Self {
         match self {
-            failed @ Self::Failed(_) => failed,
+            failed @ (Self::Failed(_) | Self::Moved) => failed,
             error => Self::At { place, error: Box::new(error) },
         }
     }
@@ -133,6 +136,7 @@ impl From<ApplyError> for MemoryError {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Refused { refusal, .. } => Self::refused(&refusal, ""),
+            ApplyError::Moved => Self::Moved,
             ApplyError::Failed(failure) => failure.into(),
         }
     }

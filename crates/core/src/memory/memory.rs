@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::duplicates::DuplicateRule;
 use super::entity_types::EntityTypes;
@@ -10,8 +10,11 @@ use super::error::MemoryError;
 use super::model::{Entity, EntityId};
 use super::search::{Embedded, LogFollower, VectorError};
 use crate::RequestKey;
-use crate::ports::{Author, Clock, Embedder, MemoryStore};
+use crate::ports::{Author, ChangeNumber, Clock, Embedder, MemoryStore};
 use crate::session::Session;
+
+/// How often a check that another process overtook is repeated.
+const MAX_CHECKS: usize = 100;
 
 /// Memory that can be read and changed.
 pub struct Memory {
@@ -20,7 +23,8 @@ pub struct Memory {
     pub(super) rule: DuplicateRule,
     pub(super) follower: LogFollower,
     clock: Arc<dyn Clock>,
-    /// Held from the check for duplicates to the creation, so that two clients cannot create the same entity at once.
+    /// Held from a check for duplicates to the creation. Calls of one process would otherwise overtake each other's checks; that
+    /// no duplicate is created, by whichever process, is up to [`MemoryStore::apply_at`].
     creating: Mutex<()>,
 }
 
@@ -77,8 +81,19 @@ impl Memory {
         self.follower.embed_some(limit)
     }
 
-    pub(super) fn creating(&self) -> MutexGuard<'_, ()> {
-        self.creating.lock()
+    /// Checks and applies, as of one log entry. If another process changes memory in between, both are repeated.
+    pub(super) fn checked_at_head<T>(
+        &self,
+        attempt: impl Fn(Option<ChangeNumber>) -> Result<T, MemoryError>,
+    ) -> Result<T, MemoryError> {
+        let _alone = self.creating.lock();
+        for _ in 0..MAX_CHECKS {
+            match attempt(Some(self.store.head()?)) {
+                Err(MemoryError::Moved) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(MemoryError::Moved)
     }
 
     pub(super) fn entity(&self, id: EntityId) -> Result<Entity, MemoryError> {

@@ -5,7 +5,6 @@ use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use crate::ports::{
     ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, LoggedChange, MemoryChange, MemoryItem, NewEntity,
-    Refusal,
 };
 
 /// An entity to create.
@@ -54,23 +53,18 @@ impl Memory {
     pub fn create_entity(&self, draft: EntityDraft, force: bool, author: &Author) -> Result<Creation, MemoryError> {
         let draft = self.checked(draft)?;
         let meaning = if force { None } else { self.meaning_of(&draft) };
-        let _alone = self.creating();
-        if !self.is_repeated(author)?
-            && let Some(duplicate) = self.duplicate_of(&draft, force, meaning.as_deref())?
-        {
-            return Ok(duplicate);
-        }
-        let changes = creation(draft, 0);
-        let applied = match self.store.apply(&changes, author) {
-            // Created by another process since the check above.
-            Err(ApplyError::Refused { refusal: Refusal::NameTaken { by }, .. }) => {
-                return Ok(Creation::Duplicate { existing: self.entity(by)?, distance: 0.0, name_taken: true });
+        let changes = creation(draft.clone(), 0);
+        self.checked_at_head(|head| {
+            if !self.is_repeated(author)?
+                && let Some(duplicate) = self.duplicate_of(&draft, force, meaning.as_deref())?
+            {
+                return Ok(duplicate);
             }
-            outcome => outcome?,
-        };
-        let observation_count = (applied.outcomes.len() - 1) as u64;
-        let entity = into_entity(applied.outcomes.into_iter().next());
-        Ok(Creation::Created(Entity { observation_count, ..entity }))
+            let applied = self.store.apply_at(head, &changes, author)?;
+            let observation_count = (applied.outcomes.len() - 1) as u64;
+            let entity = into_entity(applied.outcomes.into_iter().next());
+            Ok(Creation::Created(Entity { observation_count, ..entity }))
+        })
     }
 
     /// Changes an entity's own fields.
@@ -105,15 +99,16 @@ impl Memory {
     /// Adds an observation, unless the entity has it already.
     pub fn create_observation(&self, entity: EntityId, text: &str, author: &Author) -> Result<Observed, MemoryError> {
         let text = text_of("text_content", text)?;
-        let _alone = self.creating();
-        if !self.is_repeated(author)?
-            && let Some(observation) = self.observation_like(entity, &text)?
-        {
-            return Ok(Observed { observation, was_there: true });
-        }
-        let change = MemoryChange::AddObservation { entity: EntityRef::Id(entity), text };
-        let applied = self.store.apply(&[change], author)?;
-        Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
+        let change = [MemoryChange::AddObservation { entity: EntityRef::Id(entity), text: text.clone() }];
+        self.checked_at_head(|head| {
+            if !self.is_repeated(author)?
+                && let Some(observation) = self.observation_like(entity, &text)?
+            {
+                return Ok(Observed { observation, was_there: true });
+            }
+            let applied = self.store.apply_at(head, &change, author)?;
+            Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
+        })
     }
 
     /// All observations of an entity.
@@ -130,17 +125,19 @@ impl Memory {
     /// have it.
     pub fn update_observation(&self, id: ObservationId, text: &str, author: &Author) -> Result<Observed, MemoryError> {
         let text = text_of("text_content", text)?;
-        let _alone = self.creating();
-        if !self.is_repeated(author)? {
-            let observation = self.observation(id)?;
-            match self.observation_like(observation.entity, &text)? {
-                Some(observation) if observation.id == id => return Ok(Observed { observation, was_there: true }),
-                Some(same) => return Err(MemoryError::ObservationExists(same.id)),
-                None => {}
+        let change = [MemoryChange::UpdateObservation { id, text: text.clone() }];
+        self.checked_at_head(|head| {
+            if !self.is_repeated(author)? {
+                let observation = self.observation(id)?;
+                match self.observation_like(observation.entity, &text)? {
+                    Some(observation) if observation.id == id => return Ok(Observed { observation, was_there: true }),
+                    Some(same) => return Err(MemoryError::ObservationExists(same.id)),
+                    None => {}
+                }
             }
-        }
-        let applied = self.store.apply(&[MemoryChange::UpdateObservation { id, text }], author)?;
-        Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
+            let applied = self.store.apply_at(head, &change, author)?;
+            Ok(Observed { observation: into_observation(applied.outcomes.into_iter().next()), was_there: false })
+        })
     }
 
     fn observation(&self, id: ObservationId) -> Result<Observation, MemoryError> {
@@ -214,7 +211,7 @@ pub(super) fn creation(draft: EntityDraft, place: usize) -> Vec<MemoryChange> {
 pub(super) fn named<T>(outcome: Result<T, ApplyError>, name: &str) -> Result<T, MemoryError> {
     outcome.map_err(|error| match error {
         ApplyError::Refused { refusal, .. } => MemoryError::refused(&refusal, name),
-        ApplyError::Failed(failure) => failure.into(),
+        other => other.into(),
     })
 }
 

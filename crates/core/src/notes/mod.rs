@@ -49,6 +49,12 @@ impl Knowledge {
         self.indexer.writer_within(PATIENCE).ok_or(NoteError::Busy)
     }
 
+    /// Waits until every note is in the index, for a write that must find the links to a note. Fails with [`NoteError::Busy`]
+    /// after [`PATIENCE`].
+    fn expect_every_note(&self) -> Result<(), NoteError> {
+        if self.indexer.is_stepping() && !self.wait_ready(PATIENCE) { Err(NoteError::Busy) } else { Ok(()) }
+    }
+
     /// The note to be written and its bytes, after checking that the client knows them.
     ///
     /// A client that was shown the note must have been shown this version. For a client that was not, the file must be the

@@ -100,6 +100,10 @@ impl Knowledge {
         write: (NoteAction, Option<RequestKey>),
         relocation: Relocation<'_>,
     ) -> Result<Relocated, NoteError> {
+        // Links in notes that are not in the index yet would break. Waiting here would stop the indexing.
+        if self.indexer.is_stepping() {
+            return Err(NoteError::Busy);
+        }
         let Relocation { snapshot, files, others, folders, links } = relocation;
         let renamed: BTreeMap<NoteKey, Note> =
             files.par_iter().map(|file| (file.key, self.indexer.preview(&file.to, &file.bytes))).collect();

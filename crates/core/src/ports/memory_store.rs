@@ -17,7 +17,18 @@ pub trait MemoryStore: Send + Sync {
     /// relation. Deleting an entity deletes its observations and relations. Ids are never reused.
     ///
     /// A request whose key is still recorded changes nothing and returns the first result.
-    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError>;
+    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError> {
+        self.apply_at(None, changes, author)
+    }
+
+    /// The same, for changes that depend on what the caller read: refuses with [`ApplyError::Moved`] if `head` is no longer the
+    /// newest log entry, whichever process added one. It is compared inside the transaction, after the key of the request.
+    fn apply_at(
+        &self,
+        head: Option<ChangeNumber>,
+        changes: &[MemoryChange],
+        author: &Author,
+    ) -> Result<Applied, ApplyError>;
 
     /// Whether a request was applied and its key is still recorded.
     fn was_applied(&self, request: RequestKey) -> Result<bool, MemoryFailure>;
@@ -450,6 +461,9 @@ pub enum ApplyError {
         /// The rule.
         refusal: Refusal,
     },
+    /// The log has an entry after the one that the caller named.
+    #[error("memory has changed since it was read")]
+    Moved,
     /// The store failed.
     #[error(transparent)]
     Failed(#[from] MemoryFailure),

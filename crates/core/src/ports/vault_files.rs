@@ -59,6 +59,19 @@ pub trait VaultFiles: NoteHistory {
     /// first, the others in byte order.
     fn find_any_case(&self, path: &VaultPath) -> Result<Vec<VaultPath>, VaultError>;
 
+    /// The notes whose paths equal any of these when case is ignored, in one step where every step costs a round trip.
+    fn find_notes(&self, paths: &[VaultPath]) -> Result<Vec<VaultPath>, VaultError> {
+        let mut found = Vec::new();
+        for path in paths {
+            for path in self.find_any_case(path)? {
+                if self.read(&path)?.is_some() {
+                    found.push(path);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// The path with symbolic links resolved. Two paths to one file have the same real path.
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
         Ok(path.clone())

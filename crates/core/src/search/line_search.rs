@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rayon::prelude::*;
@@ -18,6 +19,9 @@ use crate::parse::{decode, text_start};
 use crate::ports::VaultFiles;
 
 const MAX_EXCERPTS: usize = 3;
+
+/// How long a search reads lines while the vault is still being indexed.
+const PARTIAL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Segments beyond this many bytes are not cached: every search builds them again.
 const MAX_CACHED_BYTES: usize = 512 << 20;
@@ -47,7 +51,9 @@ impl Knowledge {
         if query.is_empty() {
             return (Vec::new(), 0);
         }
-        let segments = self.lines.updated(&*self.vault, snapshot);
+        // While the vault is read, an answer covers a part of it anyway, and a client must not wait for all lines read so far.
+        let until = (!self.wait_ready(Duration::ZERO)).then(|| Instant::now() + PARTIAL_PATIENCE);
+        let segments = self.lines.updated(&*self.vault, snapshot, until);
         let by_segment: Vec<Vec<(NoteKey, usize)>> =
             segments.par_iter().map(|segment| segment.matches(snapshot, &query)).collect();
         let mut found = by_segment.concat();
@@ -96,12 +102,17 @@ impl Knowledge {
 
 impl LineIndex {
     /// All segments of a snapshot. Two searches may build the same segment; one of the two is cached.
-    fn updated(&self, vault: &dyn VaultFiles, snapshot: &Snapshot) -> Vec<LineSegment> {
+    /// Those that are not begun in time are as they were last.
+    fn updated(&self, vault: &dyn VaultFiles, snapshot: &Snapshot, until: Option<Instant>) -> Vec<LineSegment> {
         let known = self.segments.lock().clone();
         let empty = LineSegment::default();
         let segments: Vec<LineSegment> = (0..LineSegment::count(snapshot))
             .into_par_iter()
-            .map(|number| known.get(number).unwrap_or(&empty).updated(vault, snapshot, number))
+            .map(|number| {
+                let known = known.get(number).unwrap_or(&empty);
+                let is_late = until.is_some_and(|until| Instant::now() >= until);
+                if is_late { known.clone() } else { known.updated(vault, snapshot, number) }
+            })
             .collect();
         let is_new =
             known.len() != segments.len() || known.iter().zip(&segments).any(|(before, now)| !before.is_same(now));

@@ -99,7 +99,7 @@ impl Auth {
         }
         let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap_or(jiff::Timestamp::MAX);
         let grant = self.check(bearer, now).await.map_err(|denied| match denied {
-            Denied::Unreachable => Unknown::Unchecked(denied.to_string()),
+            Denied::Unchecked(_) => Unknown::Unchecked(denied.to_string()),
             Denied::Unknown | Denied::Expired | Denied::Changed => Unknown::Invalid(denied.to_string()),
         })?;
         let Grant { id, name, scope, graphs } = grant;
@@ -111,7 +111,8 @@ impl Auth {
             return self.tokens.check(bearer, now);
         }
         let (tokens, bearer) = (self.tokens.clone(), bearer.to_owned());
-        tokio::task::spawn_blocking(move || tokens.check(&bearer, now)).await.unwrap_or(Err(Denied::Unreachable))
+        let checked = tokio::task::spawn_blocking(move || tokens.check(&bearer, now)).await;
+        checked.unwrap_or_else(|_| Err(Denied::Unchecked("the server is stopping".to_owned())))
     }
 
     /// Records that a request used a session of the explorer, which otherwise expires.

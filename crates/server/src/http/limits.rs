@@ -60,7 +60,7 @@ pub(super) struct HttpClient {
 }
 
 /// A token bucket.
-struct Bucket {
+pub(super) struct Bucket {
     left: f64,
     at: Instant,
 }
@@ -137,7 +137,7 @@ impl HttpClients {
             budget,
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             bytes: Arc::new(Semaphore::new(MAX_CLIENT_BYTES)),
-            bucket: Mutex::new(Bucket { left: f64::from(self.rate.unwrap_or(0)) * 2.0, at: Instant::now() }),
+            bucket: Mutex::new(Bucket::full(self.rate.unwrap_or(0))),
         });
         known.insert(id, client.clone());
         client
@@ -187,7 +187,12 @@ impl HttpClients {
 }
 
 impl Bucket {
-    fn take(&mut self, rate: f64, now: Instant) -> Result<(), Excess> {
+    /// With room for a burst of twice the rate.
+    pub(super) fn full(rate: u32) -> Self {
+        Self { left: f64::from(rate) * 2.0, at: Instant::now() }
+    }
+
+    pub(super) fn take(&mut self, rate: f64, now: Instant) -> Result<(), Excess> {
         self.left = (self.left + rate * (now - self.at).as_secs_f64()).min(rate * 2.0);
         self.at = now;
         if self.left < 1.0 {

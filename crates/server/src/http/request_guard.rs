@@ -201,9 +201,15 @@ pub(super) async fn metrics(State(guard): State<Arc<RequestGuard>>, request: Req
         return guard.insufficient(TokenScope::Admin, "/metrics requires a token with the scope `admin`");
     }
     let mut page = String::new();
-    guard.capacity.write_metrics(&mut page);
-    guard.sites.write_metrics(&mut page, &GrantedGraphs(identity.graphs)).await;
-    guard.counters.write(&mut page, guard.connections.table.count());
+    let granted = GrantedGraphs(identity.graphs);
+    let is_of_all = guard.sites.is_of_all(&granted);
+    if is_of_all {
+        guard.capacity.write_metrics(&mut page);
+    }
+    guard.sites.write_metrics(&mut page, &granted).await;
+    if is_of_all {
+        guard.counters.write(&mut page, guard.connections.table.count());
+    }
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::any;
 use parking_lot::Mutex;
@@ -18,6 +18,7 @@ use quipu_tools::echoed;
 use tokio::time::MissedTickBehavior;
 use tower_service::Service as _;
 
+use super::limits::{Bucket, Excess};
 use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
 use crate::service::{Capacity, Measure, Service, VaultService};
@@ -30,6 +31,12 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 /// How often the names of the graphs are read: for this time at most, a name still leads to the graph that had it.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// A failover is shorter: a server that waits for it stays ready.
+const SHORT_OUTAGE: Duration = Duration::from_secs(5);
+
+/// Why a server is not ready.
+const UNREACHABLE: &str = "database unreachable";
+
 /// Where the path of a request names a graph.
 const PREFIX: &str = "/g/";
 
@@ -37,6 +44,12 @@ const PREFIX: &str = "/g/";
 pub trait GraphSource: Send + Sync {
     /// The graphs that are served, with their names of now.
     fn graphs(&self) -> anyhow::Result<Vec<GraphRef>>;
+
+    /// The calls a second that are accepted for each graph with such a limit, by its id.
+    fn rates(&self) -> anyhow::Result<HashMap<i64, u32>>;
+
+    /// How long the database has been unreachable, if it is.
+    fn unreachable_for(&self) -> Option<Duration>;
 
     /// Opens a graph without waiting for its notes; `None` if there is none of this id.
     fn open(&self, id: i64) -> anyhow::Result<Option<Arc<dyn VaultService>>>;
@@ -50,6 +63,11 @@ pub trait GraphSource: Send + Sync {
 pub(super) struct GrantedGraphs(pub(super) Option<Vec<GraphRef>>);
 
 impl GrantedGraphs {
+    /// Whether every graph of the server is among them.
+    fn has_all(&self, known: &[GraphRef]) -> bool {
+        known.iter().all(|graph| self.has(graph.id))
+    }
+
     fn has(&self, id: i64) -> bool {
         self.0.as_ref().is_none_or(|graphs| graphs.iter().any(|graph| graph.id == id))
     }
@@ -66,6 +84,8 @@ pub(super) struct Graphs {
     capacity: Arc<Capacity>,
     /// The graphs as last read; `None` before the first read.
     known: Mutex<Option<Arc<[GraphRef]>>>,
+    /// Calls a second, by id.
+    rates: Mutex<HashMap<i64, u32>>,
     /// By id: a name may be given to another graph.
     open: Mutex<HashMap<i64, Arc<OpenSite>>>,
 }
@@ -74,6 +94,8 @@ struct OpenSite {
     service: Arc<Service>,
     router: Router,
     used: Mutex<Instant>,
+    /// Calls that the rate of the graph still allows; `None` until the graph is first limited.
+    bucket: Mutex<Option<Bucket>>,
 }
 
 /// Why a request has no graph.
@@ -86,12 +108,13 @@ enum Absent {
 
 impl Graphs {
     pub(super) fn new(source: Arc<dyn GraphSource>, capacity: Arc<Capacity>) -> Self {
-        Self { source, capacity, known: Mutex::default(), open: Mutex::default() }
+        Self { source, capacity, known: Mutex::default(), rates: Mutex::default(), open: Mutex::default() }
     }
 
     /// Reads the names of the graphs, and closes those that were deleted.
     fn look(&self) -> anyhow::Result<()> {
         let now: Arc<[GraphRef]> = self.source.graphs()?.into();
+        *self.rates.lock() = self.source.rates()?;
         let before = self.known.lock().replace(now.clone()).unwrap_or_default();
         let is_gone =
             |id: i64| [&before, &now].map(|graphs| graphs.iter().any(|graph| graph.id == id)) == [true, false];
@@ -135,12 +158,16 @@ impl Graphs {
         let service = Service::of_graph(vault, self.capacity.clone());
         let explorer = Explorer::new(service.clone(), graph.name.clone(), None);
         let router = mcp::http_routes(McpServer::new(service.clone())).merge(web::routes(explorer));
-        let open = Arc::new(OpenSite { service, router, used: Mutex::new(Instant::now()) });
+        let open = Arc::new(OpenSite { service, router, used: Mutex::new(Instant::now()), bucket: Mutex::default() });
         Ok(Some(self.open.lock().entry(graph.id).or_insert(open).clone()))
     }
 
     /// Opens the graph of a request. A graph or a name that is not known may be new.
-    fn open_for(&self, named: Option<&str>, granted: &GrantedGraphs) -> anyhow::Result<Result<Arc<OpenSite>, Absent>> {
+    fn open_for(
+        &self,
+        named: Option<&str>,
+        granted: &GrantedGraphs,
+    ) -> anyhow::Result<Result<(i64, Arc<OpenSite>), Absent>> {
         let chosen = match self.choose(named, granted) {
             Err(Absent::Unknown) => {
                 self.look()?;
@@ -152,7 +179,13 @@ impl Graphs {
             Ok(graph) => graph,
             Err(absent) => return Ok(Err(absent)),
         };
-        Ok(self.open(&graph)?.ok_or(Absent::Unknown))
+        Ok(self.open(&graph)?.map(|open| (graph.id, open)).ok_or(Absent::Unknown))
+    }
+
+    /// Counts a call of a graph; the error says when its rate allows the next.
+    fn count_call(&self, id: i64, site: &OpenSite) -> Result<(), Excess> {
+        let Some(rate) = self.rates.lock().get(&id).copied() else { return Ok(()) };
+        site.bucket.lock().get_or_insert_with(|| Bucket::full(rate)).take(f64::from(rate), Instant::now().into())
     }
 
     /// Forgets graphs that had no request for a while. One that still answers is closed at its last answer.
@@ -189,14 +222,16 @@ impl Graphs {
 }
 
 impl Sites {
-    /// Why answers may be incomplete or out of date, in a word; `None` if all is well. A graph that is read for its first
-    /// request does not count: the server is ready for others.
+    /// Why answers may be incomplete or out of date, in a word; `None` if all is well.
+    ///
+    /// One graph of several does not count: neither while it is read for its first request, which every server does at the same
+    /// time when a balancer moves its clients, nor when its changes cannot be read. The server is ready for the others.
     pub(super) async fn trouble(&self) -> Option<&'static str> {
         let open = match self {
             Self::One(service) => Some(service.clone()),
             Self::Graphs(graphs) => {
-                if graphs.open_graphs().iter().any(|(_, graph)| graph.service.vault().lag().is_some()) {
-                    return Some("database unreachable");
+                if graphs.source.unreachable_for().is_some_and(|time| time > SHORT_OUTAGE) {
+                    return Some(UNREACHABLE);
                 }
                 let is_known = graphs.known.lock().is_some();
                 match graphs.only() {
@@ -206,8 +241,17 @@ impl Sites {
             }
         };
         match open {
+            Some(service) if service.vault().lag().is_some() => Some(UNREACHABLE),
             Some(service) if service.progress().await.is_over => None,
             _ => Some("indexing"),
+        }
+    }
+
+    /// Whether a client may see figures of the whole server: they tell of the load of every graph.
+    pub(super) fn is_of_all(&self, granted: &GrantedGraphs) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Graphs(graphs) => granted.has_all(&graphs.known.lock().clone().unwrap_or_default()),
         }
     }
 
@@ -219,7 +263,8 @@ impl Sites {
                 write_measures(page, measures.map(|measure| (String::new(), measure)).collect());
             }
             Self::Graphs(graphs) => {
-                let of_server = graphs.source.measures().into_iter();
+                let is_of_all = self.is_of_all(granted);
+                let of_server = graphs.source.measures().into_iter().filter(|_| is_of_all);
                 let mut measures: Vec<_> = of_server.map(|measure| (String::new(), measure)).collect();
                 let open = graphs.open_graphs().into_iter().filter(|(graph, _)| granted.has(graph.id));
                 for (graph, open) in open {
@@ -284,9 +329,9 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
         None => (None, path.to_owned()),
     };
     let granted = request.extensions().get::<GrantedGraphs>().cloned().unwrap_or(GrantedGraphs(Some(Vec::new())));
-    let open = graphs.choose(named.as_deref(), &granted).ok().and_then(|graph| graphs.get(graph.id));
+    let open = graphs.choose(named.as_deref(), &granted).ok().and_then(|graph| Some((graph.id, graphs.get(graph.id)?)));
     let opened = match open {
-        Some(graph) => Ok(Ok(graph)),
+        Some(open) => Ok(Ok(open)),
         None => {
             let (sites, named) = (sites.clone(), named.clone());
             let opening = tokio::task::spawn_blocking(move || match &*sites {
@@ -296,8 +341,8 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
             opening.await.unwrap_or_else(|error| Err(error.into()))
         }
     };
-    let graph = match opened {
-        Ok(Ok(graph)) => graph,
+    let (id, graph) = match opened {
+        Ok(Ok(open)) => open,
         // As for a graph that does not exist: a token must not tell which others there are.
         Ok(Err(Absent::Unknown)) => return unknown(named.as_deref()),
         Ok(Err(Absent::Several)) => {
@@ -311,6 +356,11 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
             return unavailable("cannot open the graph: the server's log has the cause; retry in a moment");
         }
     };
+    if request.method() == Method::POST
+        && let Err(Excess::TooMany(seconds)) = graphs.count_call(id, &graph)
+    {
+        return too_many(seconds);
+    }
     match rest.parse::<Uri>() {
         Ok(uri) => *request.uri_mut() = uri,
         Err(_) => return unknown(named.as_deref()),
@@ -319,6 +369,14 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
         Ok(response) => response,
         Err(never) => match never {},
     }
+}
+
+/// The response beyond the rate of a graph.
+fn too_many(seconds: u64) -> Response {
+    let message = "the graph has more calls than its limit allows; retry in a moment";
+    let mut response = refusal(StatusCode::TOO_MANY_REQUESTS, message);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
 }
 
 fn unknown(name: Option<&str>) -> Response {

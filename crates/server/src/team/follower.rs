@@ -253,12 +253,8 @@ impl FollowerThread {
     fn load(&self) -> Result<(), FollowError> {
         let started = Instant::now();
         let head = self.feed.head().map_err(|error| error.to_string())?;
-        if self.knowledge.wait_ready(Duration::ZERO) {
-            self.apply(&FileBatch::All)?;
-        } else {
-            let report = self.knowledge.start(&|_| {}).map_err(|error| error.to_string())?;
-            is_complete(report.unreadable)?;
-        }
+        let report = self.knowledge.start_in_steps().map_err(|error| error.to_string())?;
+        is_complete(report.unreadable)?;
         self.state.progress.lock().position = Some(head);
         self.knowledge.prepare_for_changes();
         tracing::info!(notes = self.knowledge.snapshot().files().len(), took = ?started.elapsed(), "read the graph");

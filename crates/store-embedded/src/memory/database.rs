@@ -309,20 +309,27 @@ fn one_view(db: &Connection) -> rusqlite::Result<Option<Transaction<'_>>> {
     db.is_autocommit().then(|| db.unchecked_transaction()).transpose()
 }
 
-/// A failed step and its index.
-struct Failed {
-    change: usize,
-    error: StepError,
+/// Why a list of changes was not applied.
+enum NotApplied {
+    /// The log has an entry that the caller did not read.
+    Moved,
+    /// A step, by its index.
+    Step(usize, StepError),
 }
 
-impl From<rusqlite::Error> for Failed {
+impl From<rusqlite::Error> for NotApplied {
     fn from(error: rusqlite::Error) -> Self {
-        Self { change: 0, error: error.into() }
+        Self::Step(0, error.into())
     }
 }
 
 impl MemoryStore for MemoryDatabase {
-    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError> {
+    fn apply_at(
+        &self,
+        head: Option<ChangeNumber>,
+        changes: &[MemoryChange],
+        author: &Author,
+    ) -> Result<Applied, ApplyError> {
         if changes.is_empty() {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
@@ -330,21 +337,27 @@ impl MemoryStore for MemoryDatabase {
             if let Some(applied) = author.request.map(|request| requests::recall(tx, request)).transpose()?.flatten() {
                 return Ok(applied);
             }
+            if let Some(head) = head
+                && log::head(tx)? != head
+            {
+                return Err(NotApplied::Moved);
+            }
             let mut writing = ChangeWriter::start(tx, author, None)?;
             let mut outcomes = Vec::with_capacity(changes.len());
             for (number, change) in changes.iter().enumerate() {
-                let outcome = writing.apply(change, &outcomes).map_err(|error| Failed { change: number, error })?;
+                let outcome = writing.apply(change, &outcomes).map_err(|error| NotApplied::Step(number, error))?;
                 outcomes.push(outcome);
             }
             let applied = Applied { change: writing.change, outcomes };
             if let Some(request) = author.request {
                 requests::remember(tx, request, author.at_ns, &applied)?;
             }
-            Ok::<_, Failed>(applied)
+            Ok::<_, NotApplied>(applied)
         });
-        applied.map_err(|Failed { change, error }| match error {
-            StepError::Refused(refusal) => ApplyError::Refused { change, refusal },
-            StepError::Sql(error) => self.failed_change(error).into(),
+        applied.map_err(|error| match error {
+            NotApplied::Moved => ApplyError::Moved,
+            NotApplied::Step(change, StepError::Refused(refusal)) => ApplyError::Refused { change, refusal },
+            NotApplied::Step(_, StepError::Sql(error)) => self.failed_change(error).into(),
         })
     }
 

@@ -58,6 +58,7 @@ impl PostgresMemory {
     async fn apply_in(
         &self,
         tx: &Transaction<'_>,
+        seen: Option<ChangeNumber>,
         changes: &[MemoryChange],
         author: &Author,
         request: RequestKey,
@@ -65,6 +66,9 @@ impl PostgresMemory {
         let (head, last) = load::lock(tx, self.graph).await?;
         if let Some(applied) = requests::recall(tx, self.graph, request).await? {
             return Ok(Ok(applied));
+        }
+        if seen.is_some_and(|seen| seen != head) {
+            return Ok(Err(ApplyError::Moved));
         }
         let mut draft = load::draft(tx, self.graph, &Needs::of_changes(changes), last, author.at_ns).await?;
         let mut outcomes = Vec::with_capacity(changes.len());
@@ -123,12 +127,18 @@ fn key(author: &Author) -> Result<RequestKey, MemoryFailure> {
 }
 
 impl MemoryStore for PostgresMemory {
-    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError> {
+    fn apply_at(
+        &self,
+        head: Option<ChangeNumber>,
+        changes: &[MemoryChange],
+        author: &Author,
+    ) -> Result<Applied, ApplyError> {
         if changes.is_empty() {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
         let request = key(author)?;
-        let outcome = self.database.write(self.scope, async |tx| self.apply_in(tx, changes, author, request).await);
+        let outcome =
+            self.database.write(self.scope, async |tx| self.apply_in(tx, head, changes, author, request).await);
         outcome.map_err(|error| error.into_failure("change"))?
     }
 

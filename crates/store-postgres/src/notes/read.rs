@@ -88,6 +88,17 @@ pub(super) async fn around<'c>(
     Ok(Files { notes: notes.into_iter().collect(), ..Files::default() })
 }
 
+/// The notes at some paths, in any case.
+pub(super) async fn in_any_case(
+    db: &impl GenericClient,
+    graph: i64,
+    paths: &[&VaultPath],
+) -> Result<Vec<VaultPath>, DatabaseError> {
+    let keys: Vec<String> = paths.iter().map(|path| escape(path.note_id().as_str()).into_owned()).collect();
+    let sql = "SELECT path FROM note WHERE graph = $1 AND path_key = ANY ($2)";
+    list(db, sql, &[&graph, &keys], |row| path(row, 0)).await
+}
+
 pub(super) async fn versions(db: &impl GenericClient, graph: i64) -> Result<Vec<TrashedFile>, DatabaseError> {
     let sql = "SELECT change, position, path, at_ns, reason, octet_length(bytes) FROM note_version WHERE graph = $1 \
                ORDER BY change DESC, position DESC";

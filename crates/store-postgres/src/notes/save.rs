@@ -38,6 +38,8 @@ pub(super) async fn save(
     }
     save_versions(tx, graph, moment, files).await?;
     save_notes(tx, graph, files).await?;
+    // Followers need the last change of each path only.
+    execute(tx, "DELETE FROM note_change WHERE graph = $1 AND path = ANY ($2)", &[&graph, &touched]).await?;
     let feed =
         "INSERT INTO note_change (graph, change, path, at_ns) SELECT $1, $2, path, $3 FROM unnest($4::text[]) AS path";
     execute(tx, feed, &[&graph, &change, &at_ns, &touched]).await?;

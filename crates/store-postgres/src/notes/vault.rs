@@ -181,6 +181,14 @@ impl VaultFiles for PostgresVault {
         Ok(around.find_any_case(path))
     }
 
+    fn find_notes(&self, paths: &[VaultPath]) -> Result<Vec<VaultPath>, VaultError> {
+        let notes: Vec<&VaultPath> = paths.iter().filter(|path| excluded(path).is_none()).collect();
+        if notes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read(async |db| read::in_any_case(db, self.graph, &notes).await)
+    }
+
     fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
         FileChange::refuse_twice(changes)?;
         let path = changes.first().map(|change| change.place().to_string()).unwrap_or_default();

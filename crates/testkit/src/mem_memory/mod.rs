@@ -60,13 +60,21 @@ impl MemMemory {
 }
 
 impl MemoryStore for MemMemory {
-    fn apply(&self, changes: &[MemoryChange], author: &Author) -> Result<Applied, ApplyError> {
+    fn apply_at(
+        &self,
+        head: Option<ChangeNumber>,
+        changes: &[MemoryChange],
+        author: &Author,
+    ) -> Result<Applied, ApplyError> {
         if changes.is_empty() {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
         let mut state = self.state();
         if let Some((_, applied)) = author.request.and_then(|request| state.requests.get(&request)) {
             return Ok(applied.clone());
+        }
+        if head.is_some_and(|head| head != ChangeNumber(state.log.len() as i64)) {
+            return Err(ApplyError::Moved);
         }
         let mut next = state.clone();
         let (mut outcomes, mut steps) = (Vec::new(), Vec::new());

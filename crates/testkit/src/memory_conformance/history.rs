@@ -157,6 +157,7 @@ fn compare_apply(store: &impl MemoryStore, model: &MemMemory, changes: &[MemoryC
         outcome.map_err(|error| match error {
             ApplyError::Refused { change, refusal } => (change, refusal),
             ApplyError::Failed(failure) => panic!("{failure}: {}", failure.source),
+            ApplyError::Moved => panic!("no log entry was named"),
         })
     };
     let (real, expected) = (store.apply(changes, &author(time)), model.apply(changes, &author(time)));

@@ -60,6 +60,34 @@ pub fn request_is_applied_once<S: MemoryStorage>(storage: &S) {
     assert!(!store.was_applied(RequestKey(1)).unwrap(), "not remembered for ever");
 }
 
+pub fn change_of_a_moved_log_is_refused<S: MemoryStorage>(storage: &S) {
+    let (one, other) = (storage.open(), storage.open());
+    let seen = one.head().unwrap();
+    other.apply_at(Some(seen), &[create("Ada")], &author(1)).unwrap();
+    let asked = Author { request: Some(RequestKey(1)), ..author(2) };
+    for head in [seen, ChangeNumber(9)] {
+        let moved = one.apply_at(Some(head), &[create("Bo")], &asked);
+        assert!(matches!(moved, Err(ApplyError::Moved)), "{moved:?}");
+    }
+    assert_eq!((entity(&one, 2), one.head().unwrap()), (None, ChangeNumber(1)));
+    assert!(!one.was_applied(RequestKey(1)).unwrap());
+    let made = one.apply_at(Some(ChangeNumber(1)), &[create("Bo")], &asked).unwrap();
+    let again = other.apply_at(Some(ChangeNumber(1)), &[create("Bo")], &asked).unwrap();
+    assert_eq!(again, made, "a repeated request has its first result, although the log has moved");
+
+    // Of two that read the same entry, exactly one applies its change.
+    let head = one.head().unwrap();
+    let racing = [&one, &other].map(|store| move |name: &str| store.apply_at(Some(head), &[create(name)], &author(3)));
+    let done = std::thread::scope(|scope| {
+        let [first, second] = racing;
+        let (first, second) = (scope.spawn(move || first("Cy")), scope.spawn(move || second("Di")));
+        [first.join().unwrap(), second.join().unwrap()]
+    });
+    let won = done.iter().filter(|outcome| outcome.is_ok()).count();
+    assert!(won == 1 && done.iter().any(|outcome| matches!(outcome, Err(ApplyError::Moved))), "{done:?}");
+    assert_eq!(one.entity_count().unwrap(), 3);
+}
+
 pub fn change_is_undone<S: MemoryStorage>(storage: &S) {
     let store = storage.open();
     applied(&store, &[create("a"), create("b"), observe(1, "x"), relate(1, 2, "r")]);

@@ -136,7 +136,7 @@ impl Tool for BulkUpdate {
             relations: params.relations.into_iter().map(relation).collect(),
         };
         let given: Vec<String> = bulk.entities.iter().map(|entity| entity.entity_type.clone()).collect();
-        let made = call.memory()?.bulk_update(bulk, &call.author(Self::NAME)?)?;
+        let made = call.memory()?.bulk_update(&bulk, &call.author(Self::NAME)?)?;
         for (given, entity) in given.iter().zip(&made.entities) {
             warn_of_mapped_type(call, given, &entity.entity_type);
         }

@@ -10,6 +10,7 @@ use quipu_testkit::postgres;
 use serde_json::json;
 
 use super::{TeamServer, call_at, create_graph, create_token, request_key, wait_for};
+use crate::client::modern;
 use crate::http::Post;
 
 const CLIENTS: usize = 4;
@@ -105,21 +106,27 @@ fn stopped_database_loses_no_write_and_answers_say_so() {
     let Some(mut cluster) = postgres::Cluster::of_test() else { return };
     let url = cluster.database();
     create_graph(&url);
-    let token = create_token(&url);
+    let (token, unknown) = (create_token(&url, "reader"), create_token(&url, "newcomer"));
     let servers: Vec<Mutex<TeamServer>> = (0..2).map(|_| Mutex::new(TeamServer::start(&url))).collect();
     append_during(&url, &servers, || {
         thread::sleep(Duration::from_millis(500));
-        cluster.stop();
         let server = servers[0].lock().unwrap().address;
+        let list = || Post::call("list_nodes", &modern(json!({ "name": "list_nodes", "arguments": {} })));
+        assert_eq!(list().bearer(&token).send(server).unwrap().status, 200);
+        cluster.stop();
         wait_for("the server says that the database is away", || {
             Post::get("/readyz").send(server).is_ok_and(|answer| answer.status == 503)
         });
         let result = call_at(server, "list_nodes", json!({}), None).unwrap();
         assert_eq!(result["structuredContent"]["total"], json!(CLIENTS), "{result}");
         assert!(result["_meta"]["quipu/warnings"].to_string().contains("database has been unreachable"), "{result}");
-        let unchecked = Post::list().bearer(&token).send(server).unwrap();
+        let known = list().bearer(&token).send(server).unwrap();
+        let warnings = known.message().unwrap()["result"]["_meta"]["quipu/warnings"].to_string();
+        assert!(warnings.contains("database has been unreachable"), "reads with a known token: {known:?}");
+        let unchecked = Post::list().bearer(&unknown).send(server).unwrap();
         assert_eq!((unchecked.status, unchecked.header("retry-after").as_deref()), (503, Some("1")), "{unchecked:?}");
-        assert!(unchecked.body.contains("the database is unreachable"), "a client keeps its token: {unchecked:?}");
+        let since = "cannot check the token: the database has been unreachable since ";
+        assert!(unchecked.body.contains(since), "a client keeps its token: {unchecked:?}");
         cluster.start_again();
         for server in &servers {
             server.lock().unwrap().await_ready();

@@ -1,7 +1,7 @@
 //! Several graphs of one server: each has its own path, and none sees another.
 
 use quipu_core::ports::{Clock, SystemClock};
-use quipu_store_postgres::{NewToken, PostgresDatabase};
+use quipu_store_postgres::{GraphLimits, NewToken, PostgresDatabase};
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
@@ -95,6 +95,9 @@ fn token_of_one_graph_reaches_no_other() {
     assert_eq!(post_as(&of_two, &server, "/mcp").status, 200);
     let metrics = Post::get("/metrics").bearer(&of_two).send(server.address).unwrap().body;
     assert!(metrics.contains("graph=\"two\"") && !metrics.contains("graph=\"one\""), "{metrics}");
+    for of_server in ["quipu_tool_seconds", "quipu_database_connections", "quipu_http_"] {
+        assert!(!metrics.contains(of_server), "figures of all graphs: {metrics}");
+    }
     let (other, missing) = (post_as(&token, &server, "/g/two/mcp"), post_as(&token, &server, "/g/six/mcp"));
     assert_eq!((other.status, missing.status), (404, 404));
     assert_eq!(other.body, missing.body.replace("six", "two"), "it does not tell which graphs exist");
@@ -104,6 +107,32 @@ fn token_of_one_graph_reaches_no_other() {
     assert_eq!(Post::call("create_node", &write).bearer(&token).send(server.address).unwrap().status, 403);
     database.revoke_token("valid").unwrap();
     super::wait_for("the revocation", || post_as(&token, &server, "/g/one/mcp").status == 401);
+}
+
+#[test]
+fn rate_of_a_graph_limits_its_calls_and_no_others() {
+    let Some(url) = postgres::database() else { return };
+    let database = PostgresDatabase::connect(&url).unwrap();
+    database.migrate().unwrap();
+    for name in ["limited", "free"] {
+        database.create_graph(name).unwrap();
+    }
+    database.limit_graph("limited", GraphLimits { max_rate: Some(2), ..GraphLimits::default() }).unwrap();
+    let server = TeamServer::launch_with(&url, &[]);
+    server.await_ready();
+    let call = |graph: &str| post(&server, &format!("/g/{graph}/mcp"), "get_version", &json!({}));
+    let started = std::time::Instant::now();
+    let answers: Vec<Answer> = (0..40).map(|_| call("limited")).collect();
+    let (allowed, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    let most = 4 + 2 * (started.elapsed().as_secs() as usize + 1);
+    assert!((4..=most).contains(&allowed.len()), "{} of 40 calls", allowed.len());
+    for answer in &refused {
+        assert_eq!((answer.status, answer.header("retry-after").as_deref()), (429, Some("1")), "{answer:?}");
+    }
+    assert!(refused[0].body.contains("the graph has more calls than its limit allows"), "{:?}", refused[0]);
+    assert!((0..40).all(|_| call("free").status == 200));
+    database.limit_graph("limited", GraphLimits::default()).unwrap();
+    super::wait_for("the new limit", || (0..10).all(|_| call("limited").status == 200));
 }
 
 /// After a name is given to another graph, clients of the old graph do not reach the new one, nor the reverse.

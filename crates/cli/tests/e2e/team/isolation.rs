@@ -55,6 +55,15 @@ impl TwoGraphs {
         Some(graphs)
     }
 
+    /// A token for every graph of the server.
+    fn token_of_both(&self) -> String {
+        let database = PostgresDatabase::connect(&self.url).unwrap();
+        let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+        let graphs = ["one".to_owned(), "two".to_owned()];
+        let new = NewToken { name: "both", scope: "admin", graphs: &graphs, created, expires: None };
+        database.create_token(&new).unwrap().0
+    }
+
     fn send(&self, token: &str, method: &str, params: Value) -> Answer {
         let post = match params["name"].as_str() {
             Some(tool) if method == "tools/call" => Post::call(tool, &modern(params.clone())),
@@ -228,7 +237,7 @@ fn graph_whose_calls_wait_does_not_hold_up_another() {
 }
 
 #[test]
-fn metrics_show_the_pool_and_the_graph_of_the_token() {
+fn metrics_show_the_graphs_of_the_token_and_the_pool_to_one_of_all() {
     let Some(graphs) = TwoGraphs::start() else { return };
     let page_of = |token: &str| Post::get("/metrics").bearer(token).send(graphs.server.address).unwrap().body;
     let page = || page_of(&graphs.one) + &page_of(&graphs.two);
@@ -253,9 +262,13 @@ fn metrics_show_the_pool_and_the_graph_of_the_token() {
     assert_eq!(value("quipu_calls_total{graph=\"one\"}"), 2.0);
     assert!(value("quipu_feed_age_seconds{graph=\"one\"}") < 10.0);
     assert_eq!((value("quipu_feed_lagging{graph=\"one\"}"), value("quipu_notes{graph=\"one\"}")), (0.0, 1.0));
-    let (open, limit) = (value("quipu_database_connections"), value("quipu_database_connections_limit"));
+    let of_both = graphs.token_of_both();
+    let whole = page_of(&of_both);
+    let of_server = |name: &str| value_in(&whole, name);
+    let (open, limit) = (of_server("quipu_database_connections"), of_server("quipu_database_connections_limit"));
     assert!(open >= 1.0 && open <= limit, "{open} of {limit}");
-    assert_eq!((value("quipu_database_waiting"), value("quipu_database_unreachable_seconds")), (0.0, 0.0));
+    let waiting = (of_server("quipu_database_waiting"), of_server("quipu_database_unreachable_seconds"));
+    assert_eq!(waiting, (0.0, 0.0));
     let page = page_of(&graphs.one);
     assert!(!page.contains("graph=\"two\""), "a token sees its own graphs only: {page}");
     let kinds = page.lines().filter(|line| line.starts_with("# TYPE quipu_commits_total")).count();

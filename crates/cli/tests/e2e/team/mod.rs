@@ -3,11 +3,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "calls read better with `json!` in place")]
 
 mod answers;
+mod duplicates;
 mod faults;
 mod freshness;
 mod graphs;
 mod guards;
 mod isolation;
+mod loading;
+mod readiness;
 mod vectors;
 
 use std::io;
@@ -38,10 +41,10 @@ fn create_graph(url: &str) {
 }
 
 /// A token that may read the graph.
-fn create_token(url: &str) -> String {
+fn create_token(url: &str, name: &str) -> String {
     let database = PostgresDatabase::connect(url).unwrap();
     let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-    let new = NewToken { name: "reader", scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
+    let new = NewToken { name, scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
     database.create_token(&new).unwrap().0
 }
 
