@@ -35,6 +35,7 @@ START, PADDING, END = 0, 1, 2
 PROJECTED, CHANNELS, HIDDEN, TAPS = 96, 256, 1024, 3
 MAX_PASSAGE, MAX_QUERY = 320, 30
 BATCH, TEMPERATURE, WARM_UP, DROPPED = 2048, 0.04, 200, 0.1
+STEPS, SHARES = 34_000, 64
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 STARTED = time.time()
 
@@ -262,9 +263,9 @@ def share(arguments):
 def passages_and_queries(corpus, count, seed):
     global CORPUS
     CORPUS = corpus
-    workers = min(16, os.cpu_count())
-    shares = [(seed * 1000 + number, count // (4 * workers)) for number in range(4 * workers)]
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
+    # As many on any machine: each draws from a seed of its own.
+    shares = [(seed * 1000 + number, count // SHARES) for number in range(SHARES)]
+    with ProcessPoolExecutor(min(16, os.cpu_count()), mp_context=multiprocessing.get_context("fork")) as pool:
         made = list(pool.map(share, shares))
     return (Texts([text for part in made for text in part[side]]) for side in (0, 1))
 
@@ -327,7 +328,7 @@ def divergence(wanted, got):
     return F.kl_div(log_shares(got), log_shares(wanted), log_target=True, reduction="batchmean")
 
 
-def train(coarse, passages, passage_vectors, query_vectors, seconds):
+def train(coarse, passages, passage_vectors, query_vectors, steps):
     tables = [coarse.lw, coarse.lw2, coarse.pw]
     is_table = {id(parameter) for parameter in tables}
     others = [parameter for parameter in coarse.parameters() if id(parameter) not in is_table]
@@ -337,11 +338,11 @@ def train(coarse, passages, passage_vectors, query_vectors, seconds):
         fused=DEVICE == "cuda",
     )
     same = torch.eye(BATCH, device=DEVICE, dtype=torch.bool)
-    start, step, next_report = time.time(), 0, 20
     coarse.train()
-    while (passed := time.time() - start) < seconds:
+    # By steps, not by time: the same seed then takes the same steps on any machine.
+    for step in range(steps):
         for group in optimiser.param_groups:
-            group["lr"] = group["rate"] * min(1, (step + 1) / WARM_UP) * (1 - passed / seconds)
+            group["lr"] = group["rate"] * min(1, (step + 1) / WARM_UP) * (1 - step / steps)
         chosen = torch.randint(len(passage_vectors), (BATCH,), device=DEVICE)
         wanted, queries = passage_vectors[chosen].float(), query_vectors[chosen[: BATCH // 2]].float()
         got = coarse(*passages.batch(chosen))
@@ -352,10 +353,8 @@ def train(coarse, passages, passage_vectors, query_vectors, seconds):
         (4 * distance + ranking + 0.5 * likeness).backward()
         nn.utils.clip_grad_norm_(coarse.parameters(), 1.0)
         optimiser.step()
-        step += 1
-        if passed > next_report:
-            next_report += 20
-            log(f"step {step}: distance {distance:.3f}, ranking {ranking:.3f}, likeness {likeness:.3f}")
+        if step % 500 == 499:
+            log(f"step {step + 1}: distance {distance:.3f}, ranking {ranking:.3f}, likeness {likeness:.3f}")
     coarse.eval()
 
 
@@ -454,7 +453,7 @@ def main():
     parser.add_argument("--evaluation", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--passages", type=int, default=1_600_000)
-    parser.add_argument("--seconds", type=float, default=400)
+    parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seed", type=int, default=2)
     options = parser.parse_args()
     torch.manual_seed(options.seed)
@@ -467,7 +466,7 @@ def main():
     passage_vectors, query_vectors = model.embed(passages), model.embed(queries)
     log("embedded", len(passage_vectors), "passages and queries")
     coarse = Coarse(model.words, corpus.counts).to(DEVICE)
-    train(coarse, passages, passage_vectors, query_vectors, options.seconds)
+    train(coarse, passages, passage_vectors, query_vectors, options.steps)
     kept = {name: (value.half() if value.ndim == 2 else value.float()).cpu() for name, value in coarse.state_dict().items()}
     torch.save(kept, options.out)
     report(options.evaluation, tokenizer, model, coarse)

@@ -41,22 +41,28 @@ pub(crate) fn run(write: bool, tally: &mut Tally) -> anyhow::Result<()> {
         return Ok(());
     }
     let made_by = toolchain()?;
-    let counts = counted(&built()?)?;
     let file = shell::root().join(TABLE);
     if write {
+        let counts = counted(&built()?)?;
         fs::write(&file, table(&made_by, &counts)).with_context(|| file.display().to_string())?;
         print!("{}", table(&made_by, &counts));
         return Ok(());
     }
     let stored = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let (stored_by, stored) = read(&stored)?;
-    if stored_by != made_by {
-        println!(
-            "skipped: the counts of {TABLE} are of {stored_by}, these of {made_by}, which compiles to other instructions"
-        );
-        return Ok(());
-    }
-    compare(&stored, &counts, tally)
+    // Before the counts, which take minutes.
+    check_toolchain(&stored_by, &made_by)?;
+    compare(&stored, &counted(&built()?)?, tally)
+}
+
+/// Fails if the stored counts are of another compiler, which compiles to other instructions.
+fn check_toolchain(stored_by: &str, made_by: &str) -> anyhow::Result<()> {
+    ensure!(
+        stored_by == made_by,
+        "the counts of {TABLE} are of {stored_by}, and {made_by} compiles to other instructions; store new counts with \
+         `cargo xtask instructions --write`"
+    );
+    Ok(())
 }
 
 /// Why instructions cannot be counted here.
@@ -182,6 +188,13 @@ mod tests {
             let (is_ok, tally) = compared(1000, count);
             assert_eq!((is_ok, tally.failed == 0), (passes, passes), "{count}");
         }
+    }
+
+    #[test]
+    fn counts_of_another_compiler_fail() {
+        assert!(check_toolchain("rustc 1.2.3", "rustc 1.2.3").is_ok());
+        let error = check_toolchain("rustc 1.2.3", "rustc 1.2.4").unwrap_err().to_string();
+        assert!(error.contains("cargo xtask instructions --write"), "{error}");
     }
 
     #[test]
