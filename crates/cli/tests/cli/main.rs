@@ -17,6 +17,7 @@ mod help;
 mod index;
 mod install;
 mod memory;
+mod open;
 mod printing;
 mod query;
 mod readme;
