@@ -60,8 +60,28 @@ pub struct Indexer {
     moves: Mutex<Vec<Moves>>,
     /// What other programs did to notes, for the history.
     outside: Mutex<Vec<OutsideBatch>>,
-    ready: (Mutex<bool>, Condvar),
+    first_pass: (Mutex<FirstPass>, Condvar),
     listeners: ChangeListeners,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstPass {
+    Pending,
+    Done,
+    Panicked,
+}
+
+/// Records the end of the first pass, also when a panic ends it: calls must not wait for it any longer.
+struct FirstPassGuard<'a> {
+    indexer: &'a Indexer,
+    outcome: FirstPass,
+}
+
+impl Drop for FirstPassGuard<'_> {
+    fn drop(&mut self) {
+        *self.indexer.first_pass.0.lock() = self.outcome;
+        self.indexer.first_pass.1.notify_all();
+    }
 }
 
 /// The ports an indexer uses.
@@ -115,7 +135,7 @@ impl Indexer {
             writer: sync::Mutex::default(),
             moves: Mutex::default(),
             outside: Mutex::default(),
-            ready: (Mutex::new(false), Condvar::new()),
+            first_pass: (Mutex::new(FirstPass::Pending), Condvar::new()),
             listeners: ChangeListeners::default(),
         }
     }
@@ -127,6 +147,7 @@ impl Indexer {
 
     /// Loads the saved index, then applies what changed in the vault since.
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
+        let mut pass = FirstPassGuard { indexer: self, outcome: FirstPass::Panicked };
         let mut writer = self.writer();
         let before = self.snapshot();
         // Independent, and both mostly wait for the disk.
@@ -148,8 +169,7 @@ impl Indexer {
         self.detect_outside(&writer, &loaded, was_complete);
         self.detect_moves(&mut writer, &loaded);
         self.announce(&mut writer, &before);
-        *self.ready.0.lock() = true;
-        self.ready.1.notify_all();
+        pass.outcome = FirstPass::Done;
         Ok(outcome?)
     }
 
@@ -357,11 +377,16 @@ impl Indexer {
         Ok(())
     }
 
-    /// Waits until the first pass is over; `false` on timeout.
+    /// Waits until the first pass is over; `false` on timeout, or if it panicked.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
-        let mut ready = self.ready.0.lock();
-        self.ready.1.wait_while_for(&mut ready, |ready| !*ready, timeout);
-        *ready
+        let mut pass = self.first_pass.0.lock();
+        self.first_pass.1.wait_while_for(&mut pass, |pass| *pass == FirstPass::Pending, timeout);
+        *pass == FirstPass::Done
+    }
+
+    /// Whether the first pass panicked: the snapshot lacks notes, and nobody completes it.
+    pub fn has_panicked(&self) -> bool {
+        *self.first_pass.0.lock() == FirstPass::Panicked
     }
 
     /// The writer's state. After a panic it may be inconsistent, so it is rebuilt from the snapshot, which is immutable.
