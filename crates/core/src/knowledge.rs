@@ -195,9 +195,14 @@ impl Knowledge {
         self.indexer.on_change(listener);
     }
 
-    /// Waits until [`Knowledge::start`] is done; `false` on timeout.
+    /// Waits until [`Knowledge::start`] is done; `false` on timeout, or if it panicked.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         self.indexer.wait_ready(timeout)
+    }
+
+    /// Whether [`Knowledge::start`] panicked: the vault is not indexed, and will not be.
+    pub fn has_panicked(&self) -> bool {
+        self.indexer.has_panicked()
     }
 
     /// Applies changed files to the index, then lets the history and memory's links follow.

@@ -66,14 +66,19 @@ impl OwnFolder {
         self.open_or_create(name, if self.is_shared { 0o2770 } else { 0o700 })
     }
 
-    /// The same, but for this account only.
+    /// The same, but for this account only. In a shared folder, another account may have created it first, with content of its
+    /// own; then it is refused.
     pub fn private_folder(&self, name: &str) -> io::Result<Self> {
         let folder = self.open_or_create(name, 0o700)?;
-        if folder.is_shared && folder.owner == rustix::process::geteuid().as_raw() {
-            rustix::fs::fchmod(&folder.dir, Mode::from_raw_mode(0o700))?;
-            return Ok(Self { is_shared: false, ..folder });
+        let is_own = folder.owner == rustix::process::geteuid().as_raw();
+        // The owner of a folder that is not shared can replace everything in it anyway; the caller has checked that account.
+        if !is_own && (self.is_shared || folder.owner != self.owner) {
+            return Err(refused(&folder.path, "belongs to another account"));
         }
-        Ok(folder)
+        if is_own {
+            rustix::fs::fchmod(&folder.dir, Mode::from_raw_mode(0o700))?;
+        }
+        Ok(Self { is_shared: false, ..folder })
     }
 
     /// The name of the folder in this one that is for this account only. The account that was first has `name` itself.
@@ -123,10 +128,10 @@ impl OwnFolder {
         Err(refused(&self.path, "was replaced by another folder"))
     }
 
-    /// Fails if the folder belongs to another account than this one, root or `trusted`: its owner can replace everything in
-    /// it at any time.
+    /// Fails if the folder belongs to another account than this one, root or `trusted`, even if it is shared: anyone can set the
+    /// bits that make a folder shared, and its owner can replace everything in it at any time.
     pub fn check_owner(&self, trusted: u32) -> io::Result<()> {
-        if self.is_shared || [0, trusted, rustix::process::geteuid().as_raw()].contains(&self.owner) {
+        if [0, trusted, rustix::process::geteuid().as_raw()].contains(&self.owner) {
             return Ok(());
         }
         Err(refused(&self.path, "belongs to another account"))

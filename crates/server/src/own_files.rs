@@ -4,10 +4,11 @@
 //! folder, which cannot. Trust decisions are stored only in the second.
 #![expect(clippy::disallowed_methods, reason = "none of these files is a note or an index")]
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use quipu_own_folder::OwnFolder;
@@ -16,6 +17,13 @@ use rustix::io::Errno;
 
 /// The lock file's name in the folder that it protects.
 const LOCK: &str = "own-files.lock";
+
+/// A command that holds the lock takes milliseconds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// Far above any process id.
+const MAX_PID_BYTES: u64 = 32;
 
 /// The name of the index's folder.
 const INDEX: &str = "index";
@@ -109,14 +117,34 @@ pub fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     write().with_context(|| format!("while writing {}", file.display()))
 }
 
-/// Held while a file is read and replaced; another process waits.
+/// Held while a file is read and replaced; another process waits, for a limited time.
 pub fn lock(folder: &Path) -> anyhow::Result<File> {
     let take = || {
-        let file = open_folder(folder)?.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
-        file.lock()?;
+        let mut file = open_folder(folder)?.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Err(busy(&mut file)),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY),
+            }
+        }
+        // For processes that wait. A full disk does not prevent a write elsewhere.
+        let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         Ok::<_, io::Error>(file)
     };
     take().with_context(|| format!("while locking {}", folder.join(LOCK).display()))
+}
+
+/// The error of a process that waited too long. The holder wrote its id into the file.
+fn busy(file: &mut File) -> io::Error {
+    let mut text = String::new();
+    let holder = match file.take(MAX_PID_BYTES).read_to_string(&mut text).ok().and_then(|_| text.parse::<u32>().ok()) {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    };
+    io::Error::new(io::ErrorKind::TimedOut, format!("{holder} holds it; retry, and end that process if it hangs"))
 }
 
 #[cfg(test)]
@@ -153,6 +181,18 @@ mod tests {
             assert_eq!(target.exists(), is_there);
             std::fs::write(&target, "x").unwrap();
         }
+    }
+
+    #[test]
+    fn lock_that_another_process_keeps_times_out_and_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let started = Instant::now();
+        let error = format!("{:#}", lock(folder.path()).unwrap_err());
+        assert!(started.elapsed() < LOCK_TIMEOUT * 5, "{:?}", started.elapsed());
+        assert!(error.contains(&format!("process {} holds it; retry", std::process::id())), "{error}");
+        drop(held);
+        lock(folder.path()).unwrap();
     }
 
     #[test]

@@ -25,6 +25,14 @@ const FILE: &str = "catalog.db";
 /// The `seq` of a row whose text is missing from the text index: later than any, until the note is put again.
 const OWED: i64 = i64::MAX;
 
+/// More lists of changes than can be applied. A cloned vault may bring a larger number, to make it overflow.
+const MAX_SEQ: i64 = 1 << 53;
+
+/// Keys are given out without gaps, so a key is lower than the largest number of notes that the index ever had. Memory is
+/// reserved for all of them: a cloned vault may bring few notes with large keys. An index that lost more notes than this is
+/// rebuilt, which is quick for the few that are left.
+const MAX_FREE_KEYS: i64 = 1 << 20;
+
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE meta (
         one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -85,7 +93,10 @@ impl Catalog {
     fn prepare(mut db: Connection, folder: Option<Arc<OwnFolder>>) -> Result<Self, IndexFileError> {
         index_database::prepare(&mut db, SCHEMA, FORMAT)?;
         let (epoch, seq) = db.query_row("SELECT epoch, seq FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Self { db, folder, epoch, seq })
+        if !(0..=MAX_SEQ).contains(&seq) {
+            return Err(IndexFileError::Number(seq));
+        }
+        Ok(Self { db, folder, epoch, seq: seq.cast_unsigned() })
     }
 
     /// Changes whenever the catalog is emptied or recreated.
@@ -157,6 +168,7 @@ impl Catalog {
 
     /// Every note. Missing texts must have been marked.
     pub(crate) fn load(&self) -> Result<LoadedRows, IndexFileError> {
+        self.check_keys()?;
         let mut owed = Vec::new();
         let decoded = Mutex::new(Ok(Vec::new()));
         rayon::in_place_scope(|scope| -> Result<(), IndexFileError> {
@@ -182,6 +194,17 @@ impl Catalog {
         })?;
         let notes = decoded.into_inner()?;
         Ok(LoadedRows { notes, owed })
+    }
+
+    fn check_keys(&self) -> Result<(), IndexFileError> {
+        let sql = "SELECT count(*), coalesce(min(key), 0), coalesce(max(key), 0) FROM note";
+        let (notes, least, most): (i64, i64, i64) =
+            self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let limit = (notes.saturating_mul(16) + MAX_FREE_KEYS).min(i64::from(u32::MAX));
+        match [least, most].into_iter().find(|key| !(0..limit).contains(key)) {
+            Some(key) => Err(IndexFileError::Number(key)),
+            None => Ok(()),
+        }
     }
 
     /// Calls `take` with the passages of every note and the modification time of its file.

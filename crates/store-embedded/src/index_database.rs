@@ -27,6 +27,8 @@ pub(crate) enum IndexFileError {
     Row(#[from] RowError),
     #[error("cannot read the passages of note {0}; run `quipu index --rebuild`")]
     Passages(u32),
+    #[error("the number {0} is out of range")]
+    Number(i64),
     #[error("vector {0} is corrupt")]
     Vector(i64),
     #[error("vectors of {one} and of {other} dimensions cannot share a space")]
@@ -44,7 +46,12 @@ impl IndexFileError {
     /// Whether a new database helps. It does not help against a full disk or a missing permission.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            Self::Format { .. } | Self::Foreign(_) | Self::Row(_) | Self::Passages(_) | Self::Vector(_) => true,
+            Self::Format { .. }
+            | Self::Foreign(_)
+            | Self::Row(_)
+            | Self::Passages(_)
+            | Self::Number(_)
+            | Self::Vector(_) => true,
             Self::Sql(error) => is_damage(error),
             Self::File(_) | Self::Dimensions { .. } | Self::Empty | Self::NotFinite | Self::Catalog(_) => false,
         }

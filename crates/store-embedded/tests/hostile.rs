@@ -44,6 +44,25 @@ fn memory_with_unknown_objects_is_refused_and_unchanged() {
     }
 }
 
+#[test]
+fn memory_with_numbers_that_leave_no_next_one_is_refused_with_the_cause() {
+    for (sql, named) in [
+        ("UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'entity'", "row 9223372036854775807"),
+        (
+            "INSERT INTO change VALUES (9223372036854775807, 1, 'x', 'x', NULL);
+             DELETE FROM sqlite_sequence WHERE name = 'change'",
+            "change 9223372036854775807",
+        ),
+    ] {
+        let (_home, file) = memory();
+        Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        let refused = MemoryDatabase::open(&file).err().expect(sql).to_string();
+        assert!(refused.contains(&format!("has {named}, a number out of range")), "{sql}: {refused}");
+        assert!(std::fs::read(&file).unwrap() == bytes, "{sql}");
+    }
+}
+
 /// Each change undoes the other.
 #[test]
 fn changes_that_undo_each_other_in_a_circle_are_read() {
@@ -94,6 +113,29 @@ fn index_with_unknown_objects_or_a_journal_is_rebuilt() {
             store.notices()
         );
         assert_eq!(store.load("hostile").unwrap().notes.len(), 0, "{spoil:?}");
+        drop(store);
+        fill(&folder);
+    }
+}
+
+/// Memory is reserved for every key up to the largest one, and a number is added to `seq`.
+#[test]
+fn index_with_numbers_out_of_range_is_rebuilt() {
+    for sql in [
+        "UPDATE note SET key = 4294967294",
+        "UPDATE note SET key = 4294967295",
+        "UPDATE note SET key = 4294967296",
+        "UPDATE note SET key = -1",
+        "UPDATE note SET key = 2000000",
+        "UPDATE meta SET seq = 9223372036854775807",
+        "UPDATE meta SET seq = -1",
+    ] {
+        let home = index();
+        let folder = home.path().join("index");
+        Connection::open(folder.join("catalog.db")).unwrap().execute_batch(sql).unwrap();
+        let store = EmbeddedStore::open(&folder).unwrap();
+        assert_eq!(store.load("hostile").unwrap().notes.len(), 0, "{sql}");
+        assert!(store.notices()[0].contains("is out of range; the index is rebuilt"), "{sql}: {:?}", store.notices());
         drop(store);
         fill(&folder);
     }

@@ -283,6 +283,10 @@ impl Registry {
         if self.knowledge.wait_ready(self.patience) {
             return Ok(None);
         }
+        if self.knowledge.has_panicked() {
+            let why = "cannot index the vault: internal error; the server's log has the details, restart it";
+            return Err(ToolError::new(ToolErrorKind::Provider, why));
+        }
         let known = self.knowledge.snapshot().files().len();
         Ok(Some(format!(
             "the vault is still being indexed: {known} files are indexed so far, and this answer covers only those; retry later"
@@ -362,6 +366,15 @@ mod tests {
             let expected = json!({"protocol": {"code": -32602, "message": message}});
             assert_eq!(harness.call(name, json!({})), expected);
         }
+    }
+
+    #[test]
+    fn calls_fail_at_once_if_the_first_pass_over_the_vault_panicked() {
+        let harness = Harness::not_started("//- a.md\n");
+        let start = || harness.knowledge.start(&|_| panic!("in a test"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(start)).is_err());
+        let answer = harness.call("list_nodes", json!({})).to_string();
+        assert!(answer.contains("cannot index the vault: internal error"), "{answer}");
     }
 
     #[test]

@@ -228,7 +228,8 @@ impl<'a> Call<'a> {
         Some(*key)
     }
 
-    fn warn_of_others<'p>(
+    /// Warns that a name has further matches besides the note that the answer is for.
+    pub(crate) fn warn_of_others<'p>(
         &self,
         spelled: &str,
         path: &VaultPath,

@@ -199,6 +199,7 @@ impl VaultFiles for FolderVault {
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
         match resolve(self, path) {
             Ok(ResolvedPath::Note(location) | ResolvedPath::Absent(location)) => Ok(location.path(path)),
+            Ok(ResolvedPath::Folder(folder)) => Ok(VaultPath::parse(&folder.real).unwrap_or_else(|_| path.clone())),
             Ok(_) => Ok(path.clone()),
             Err(source) => Err(VaultError::Read { path: path.to_string(), source }),
         }

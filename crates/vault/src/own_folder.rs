@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::dir::Dir;
+use crate::dir::{Dir, Metadata};
 
 pub(crate) const OWN_FOLDER: &str = ".quipu";
 
@@ -12,10 +12,19 @@ const SHARE_COMMAND: &str = concat!(
     "-exec chgrp GROUP {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 
-/// Opens `.quipu`, and creates it if needed. Its `.gitignore` excludes all of it.
+/// Opens `.quipu`, and creates it if needed. Its `.gitignore` excludes all of it. Fails if it belongs to another account than this
+/// one, root or the owner of the vault: that account could read and replace old versions of notes.
 pub(crate) fn open_or_create(root: &Dir) -> io::Result<Dir> {
     let is_new = root.create_unshared_folder(OWN_FOLDER)?;
     let own = root.open(OWN_FOLDER)?;
+    let (owner, vault_owner) = (Metadata::of(&own)?.owner.0, Metadata::of(root)?.owner.0);
+    if ![0, vault_owner, rustix::process::geteuid().as_raw()].contains(&owner) {
+        let message = format!(
+            "{OWN_FOLDER} belongs to another account (user id {owner}), which does not own the vault; remove it, or let the \
+             owner of the vault run `chown -R` on it"
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
     if is_new {
         root.sync()?;
     }
@@ -37,7 +46,8 @@ pub(crate) fn open_below(root: &Dir, path: &str) -> io::Result<Dir> {
 
 /// Replaces the error for a name of another account by one that says how to share the vault.
 pub(crate) fn explain_denied(error: io::Error, dir: &Dir, name: &str) -> io::Error {
-    if error.kind() != io::ErrorKind::PermissionDenied {
+    // An error without a code of the system has an explanation already.
+    if error.kind() != io::ErrorKind::PermissionDenied || error.raw_os_error().is_none() {
         return error;
     }
     match dir.metadata(name) {

@@ -3,20 +3,24 @@
 //! It serves on loopback until Ctrl-C. If another process owns the vault, requests go to that process, so the page shows the agents
 //! that work there.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
+use quipu_own_folder::OwnFolder;
 use quipu_server::engine::{EngineOptions, FirstPass};
 use quipu_server::http::{self, HttpSettings, Served};
+use quipu_server::own_files;
 use quipu_server::sharing::{SharedVault, SharedVaultOptions};
 use quipu_server::tokens::TokenScope;
 use quipu_server::web::ExplorerSessions;
 use quipu_tools::{RegistryOptions, Toolset};
+use rustix::fs::OFlags;
 
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
@@ -28,6 +32,12 @@ const MAX_CONNECTIONS: usize = 64;
 /// Ports above the well-known services.
 const FIRST_PORT: u16 = 17_000;
 const PORTS: u16 = 1_000;
+
+/// Where the pages with the secret are, in the user's own folder.
+const FOLDER: &str = "open";
+
+/// How often it is checked whether the secret was used.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Open the explorer: notes, graph, memory and live changes in the browser.
 ///
@@ -84,6 +94,7 @@ impl Open {
         output.aside(&Line::new().plain("opening ").bold(root.display().to_string()).dim("; Ctrl-C ends it"));
         let opens = !self.no_browser;
         let url = format!("http://{}/#k={secret}", settings.address);
+        let (port, sessions) = (settings.address.port(), settings.explorer.clone());
         let outcome = http::serve(Served::folder(vault.clone(), &root), &settings, move |_| {
             // A new output: this closure runs on a thread of the server.
             let mut output = Output::new();
@@ -91,10 +102,13 @@ impl Open {
             if printed.is_err() {
                 tracing::warn!("cannot print the address");
             }
-            if opens && let Err(error) = open_browser(&url) {
-                tracing::warn!("cannot start a browser: {error}; open the printed address yourself");
+            if opens && let Err(error) = LinkFile::create(port, &url).and_then(|file| file.open(sessions)) {
+                tracing::warn!("cannot start a browser: {error:#}; open the printed address yourself");
             }
         });
+        if opens {
+            LinkFile::remove_of(port);
+        }
         vault.close();
         outcome?;
         Ok(Outcome::Fine)
@@ -109,12 +123,63 @@ fn free_address(root: &Path) -> io::Result<SocketAddr> {
     bind(usual).or_else(|_| bind(0))
 }
 
-/// Starts the program that the system opens addresses with, and does not wait for it.
-fn open_browser(url: &str) -> io::Result<()> {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let started =
-        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    started.map(drop)
+/// A page that leads the browser to the address. Every account of the machine can read the arguments of a process, so the secret
+/// must not be one; only this account can read the file.
+struct LinkFile {
+    folder: OwnFolder,
+    name: String,
+}
+
+impl LinkFile {
+    /// One file per port: a file that a killed process left is replaced by the next one.
+    fn at(port: u16) -> anyhow::Result<Self> {
+        let user = own_files::user_folder()?;
+        quipu_own_folder::create_private(&user)?;
+        let folder = OwnFolder::open(&user.canonicalize()?)?.private_folder(FOLDER)?;
+        Ok(Self { folder, name: format!("{port}.html") })
+    }
+
+    fn create(port: u16, url: &str) -> anyhow::Result<Self> {
+        let file = Self::at(port)?;
+        file.folder.remove(&file.name)?;
+        let mut page = file.folder.file(&file.name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+        // The address has only letters, digits and the marks of an address.
+        write!(
+            page,
+            "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\"><title>Quipu</title>\n\
+             <meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">Open the explorer</a>\n"
+        )?;
+        Ok(file)
+    }
+
+    /// Starts the program that the system opens files with, and does not wait for it. The file is deleted once its secret is
+    /// used or expired.
+    fn open(self, sessions: Arc<ExplorerSessions>) -> anyhow::Result<()> {
+        let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        let mut command = Command::new(program);
+        command.arg(self.folder.path().join(&self.name));
+        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        if started.is_err() {
+            self.folder.remove(&self.name)?;
+        }
+        started.with_context(|| format!("while starting {program}"))?;
+        let delete = move || {
+            while sessions.has_secret() {
+                std::thread::sleep(CHECK_INTERVAL);
+            }
+            if let Err(error) = self.folder.remove(&self.name) {
+                tracing::warn!("cannot delete {}: {error}", self.folder.path().join(&self.name).display());
+            }
+        };
+        std::thread::Builder::new().name("link file".into()).spawn(delete).map(drop).context("while starting a thread")
+    }
+
+    /// Deletes the file of a process that ends.
+    fn remove_of(port: u16) {
+        if let Err(error) = Self::at(port).and_then(|file| Ok(file.folder.remove(&file.name)?)) {
+            tracing::debug!("cannot delete the page with the address: {error:#}");
+        }
+    }
 }
 
 #[cfg(test)]

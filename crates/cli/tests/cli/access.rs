@@ -107,6 +107,25 @@ fn a_provider_that_only_the_vault_names_gets_no_notes_until_it_is_allowed() {
 }
 
 #[test]
+fn line_break_in_an_address_forges_no_log_line() {
+    let vault = Sandbox::of("//- a.md\nx\n");
+    for section in ["embedding", "llm"] {
+        let address = "https://collector.invalid/\\nWARN forged\\u001b[2J";
+        let settings = format!("[{section}]\nprovider = \"openai\"\nmodel = \"m\"\nurl = \"{address}\"\n");
+        vault.write(".quipu/config.toml", settings);
+        for arguments in [&["-v", "status"][..], &["trust"], &["-v", "call", "list_nodes"]] {
+            let mut command = vault.command(arguments);
+            command.env("QUIPU_EMBEDDING_KEY", "secret").env("QUIPU_LLM_KEY", "secret");
+            let ran = vault.ran(command.output().unwrap());
+            assert!(ran.stderr.contains("invalid"), "{section} {arguments:?}: {ran}");
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(said.lines().all(|line| !line.starts_with("WARN forged")), "{section} {arguments:?}: {ran}");
+            assert!(!said.contains('\u{1b}'), "{section} {arguments:?}: {ran}");
+        }
+    }
+}
+
+#[test]
 fn trust_refuses_an_invalid_provider_address() {
     let vault = Sandbox::of("//- a.md\nx\n");
     for (url, why) in [

@@ -26,6 +26,7 @@ fn config_errors_name_their_location_and_the_fix() {
         ("config_later_key", "[http]\nport = 7777\n"),
         ("config_provider", "[embedding]\nprovider = \"olama\"\n"),
         ("config_embedding_key", "[embedding]\napi_key = \"sk-secret\"\n"),
+        ("config_embedding_key_alone", "[embedding]\nkey = \"sk-secret\"\n"),
         ("config_provider_needs_key", "[embedding]\nprovider = \"openai\"\n"),
     ] {
         vault.write(".quipu/config.toml", text);

@@ -17,6 +17,7 @@ mod help;
 mod index;
 mod install;
 mod memory;
+mod open;
 mod picture;
 mod printing;
 mod query;

@@ -33,6 +33,7 @@ mod own_folder;
 mod prompts;
 mod provider_faults;
 mod query;
+mod real_use;
 mod removed_lock;
 mod resources;
 mod seed_docs;

@@ -122,13 +122,48 @@ fn own_folder_of_another_account_is_not_used() {
         skip("only root can give files away");
         return;
     }
-    let folder = used();
-    shell(folder.path(), "chown -R 65534 .quipu; chown 12345 .quipu");
-    let mut client = serve(folder.path());
-    let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
-    assert!(refused.contains("memory cannot be used"), "{refused}");
-    client.close();
-    assert!(!folder.path().join(".quipu/owner.lock").metadata().is_ok_and(|there| there.uid() == 0));
+    // Whoever creates the folder chooses its mode: one that looks shared on purpose is no more trusted.
+    for mode in ["700", "777", "2770", "2777"] {
+        let folder = used();
+        shell(folder.path(), &format!("chown -R 65534 .quipu; chown 12345 .quipu; chmod {mode} .quipu"));
+        let listed = || std::fs::read_dir(folder.path().join(".quipu")).unwrap().count();
+        let before = listed();
+        let mut client = serve(folder.path());
+        let (_, refused) = client.error("create_entity", json!({"name": "Bo", "entity_type": "x"}));
+        assert!(refused.contains("memory cannot be used"), "{mode}: {refused}");
+        // A write would leave the old version of the note there.
+        let (_, refused) = client.error("update_node", json!({"id": "a.md", "content": "beta\n"}));
+        assert!(refused.contains("cannot write a.md: permission denied"), "{mode}: {refused}");
+        let found = client.answer("search", json!({"query": "alpha"}));
+        assert!(found.to_string().contains("a.md"), "{mode}: {found}");
+        client.close();
+        assert_eq!(std::fs::read_to_string(folder.path().join("a.md")).unwrap(), "alpha\n", "{mode}");
+        assert_eq!(listed(), before, "{mode}: something was created in it");
+        assert!(!folder.path().join(".quipu/owner.lock").metadata().is_ok_and(|there| there.uid() == 0), "{mode}");
+    }
+}
+
+/// A member of the group creates the folder for the index of another member first, with a database of its own in it.
+#[test]
+fn index_that_a_member_of_the_group_planted_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can run a program as another user");
+    }
+    for planted in ["index-64002", "index"] {
+        let folder = used();
+        let own = folder.path().join(".quipu");
+        shell(folder.path(), "chmod 755 .; chgrp -R 64010 .; chown -R 64001 . ");
+        shell(&own, "rm -r share; chmod -R ug+rwX,o-rwx .; find . -type d -exec chmod g+s {} +");
+        shell(&own, &format!("cp -r index planted; rm -r index; mv planted {planted}; chown -R 64003 {planted}"));
+        shell(&own, &format!("chmod -R 777 {planted}"));
+        let mut command = serve_command(folder.path(), &[]);
+        command.uid(64_002).gid(64_010).env("HOME", "/nonexistent");
+        let before = std::fs::read(own.join(planted).join("catalog.db")).unwrap();
+        let mut second = Client::start_with(TempDir::new().unwrap(), command).shake_hands(LEGACY);
+        assert_eq!(second.answer("list_nodes", json!({}))["total"], 1, "{planted}");
+        second.close();
+        assert!(std::fs::read(own.join(planted).join("catalog.db")).unwrap() == before, "{planted} was written");
+    }
 }
 
 #[test]

@@ -32,14 +32,15 @@ impl Knowledge {
     pub(crate) fn ties_for_rename(&self, preview: &mut RenamePreview<'_>) -> Result<Repointed, MemoryError> {
         let Some(memory) = &self.memory else { return Ok(Repointed::default()) };
         let (snapshot, renamed) = (preview.snapshot, preview.renamed);
+        let keys: Vec<NoteKey> = renamed.notes.keys().copied().chain(renamed.lost_aliases()).collect();
         let moved: FxHashMap<VaultPath, VaultPath> =
-            renamed.iter().map(|(key, note)| (path_of(snapshot, *key), note.path.clone())).collect();
-        let notes = renamed.iter().flat_map(|(key, note)| [snapshot.note(*key), note]);
+            keys.iter().map(|key| (path_of(snapshot, *key), preview.note_then(*key).path.clone())).collect();
+        let notes = keys.iter().map(|key| snapshot.note(*key)).chain(renamed.notes.values());
         let links = candidates(memory, notes, moved.keys())?;
         let by_name = preview.resolve_from_root(&links.iter().map(|link| &link.link).collect::<Vec<&Link>>());
         let path_then = |key: NoteKey| preview.note_then(key).path.clone();
         let by_name = by_name.into_iter().map(|(now, then)| (now, then.map(path_then)));
-        let new_paths: FxHashSet<&VaultPath> = renamed.values().map(|note| &note.path).collect();
+        let new_paths: FxHashSet<&VaultPath> = renamed.notes.values().map(|note| &note.path).collect();
         let stays = |path: &VaultPath| new_paths.contains(path) || snapshot.find_exact(path).is_some();
         Ok(repointed(&links, &Ties::of(memory, &links)?, snapshot, by_name, &moved, stays))
     }

@@ -67,10 +67,34 @@ pub struct Indexer {
     moves: Mutex<Vec<Moves>>,
     /// What other programs did to notes, for the history.
     outside: Mutex<Vec<OutsideBatch>>,
-    ready: (Mutex<bool>, Condvar),
     /// Whether [`Indexer::start_in_steps`] has yet to read the vault.
     is_stepping: AtomicBool,
+    first_pass: (Mutex<FirstPass>, Condvar),
     listeners: ChangeListeners,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstPass {
+    Pending,
+    Done,
+    Panicked,
+}
+
+/// Records the end of the first pass, also when a panic ends it: calls must not wait for it any longer.
+struct FirstPassGuard<'a> {
+    indexer: &'a Indexer,
+    outcome: FirstPass,
+}
+
+impl Drop for FirstPassGuard<'_> {
+    fn drop(&mut self) {
+        let mut pass = self.indexer.first_pass.0.lock();
+        // A later pass does not take a complete index back.
+        if *pass != FirstPass::Done {
+            *pass = self.outcome;
+        }
+        self.indexer.first_pass.1.notify_all();
+    }
 }
 
 /// The ports an indexer uses.
@@ -124,8 +148,8 @@ impl Indexer {
             writer: sync::Mutex::default(),
             moves: Mutex::default(),
             outside: Mutex::default(),
-            ready: (Mutex::new(false), Condvar::new()),
             is_stepping: AtomicBool::new(false),
+            first_pass: (Mutex::new(FirstPass::Pending), Condvar::new()),
             listeners: ChangeListeners::default(),
         }
     }
@@ -137,6 +161,7 @@ impl Indexer {
 
     /// Loads the saved index, then applies what changed in the vault since.
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
+        let mut pass = FirstPassGuard { indexer: self, outcome: FirstPass::Panicked };
         let mut writer = self.writer();
         let before = self.snapshot();
         // Independent, and both mostly wait for the disk.
@@ -152,7 +177,7 @@ impl Indexer {
         self.detect_outside(&writer, &loaded, was_complete);
         self.detect_moves(&mut writer, &loaded);
         self.announce(&mut writer, &before);
-        self.set_ready();
+        pass.outcome = FirstPass::Done;
         Ok(outcome?)
     }
 
@@ -160,6 +185,14 @@ impl Indexer {
     /// between two steps: meanwhile notes can be written, and those that calls ask for can be indexed first. What could not be read
     /// is read by the next call of this method; until then the index is not ready.
     pub fn start_in_steps(&self) -> Result<IndexReport, IndexError> {
+        let mut pass = FirstPassGuard { indexer: self, outcome: FirstPass::Panicked };
+        let outcome = self.read_in_steps();
+        let is_complete = outcome.as_ref().is_ok_and(|report| report.unreadable == 0);
+        pass.outcome = if is_complete { FirstPass::Done } else { FirstPass::Pending };
+        outcome
+    }
+
+    fn read_in_steps(&self) -> Result<IndexReport, IndexError> {
         self.expect_steps();
         let first = self.snapshot();
         if first.files().len() == 0 {
@@ -190,7 +223,6 @@ impl Indexer {
         writer.touched = ChangedNotes::All;
         self.announce(&mut writer, &first);
         report.total = self.snapshot().files().len();
-        self.set_ready();
         Ok(report)
     }
 
@@ -202,11 +234,6 @@ impl Indexer {
     /// Whether a start in steps is not over: some notes are not in the index yet, and others can be written.
     pub(crate) fn is_stepping(&self) -> bool {
         self.is_stepping.load(Ordering::Acquire)
-    }
-
-    fn set_ready(&self) {
-        *self.ready.0.lock() = true;
-        self.ready.1.notify_all();
     }
 
     /// Applies changed files: read, parse, save, resolve, publish, announce.
@@ -426,11 +453,16 @@ impl Indexer {
         Ok(())
     }
 
-    /// Waits until the first pass is over; `false` on timeout.
+    /// Waits until the first pass is over; `false` on timeout, or if it panicked.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
-        let mut ready = self.ready.0.lock();
-        self.ready.1.wait_while_for(&mut ready, |ready| !*ready, timeout);
-        *ready
+        let mut pass = self.first_pass.0.lock();
+        self.first_pass.1.wait_while_for(&mut pass, |pass| *pass == FirstPass::Pending, timeout);
+        *pass == FirstPass::Done
+    }
+
+    /// Whether the first pass panicked: the snapshot lacks notes, and nobody completes it.
+    pub fn has_panicked(&self) -> bool {
+        *self.first_pass.0.lock() == FirstPass::Panicked
     }
 
     /// The writer's state. After a panic it may be inconsistent, so it is rebuilt from the snapshot, which is immutable.

@@ -30,7 +30,7 @@ pub(crate) use outside::OutsideBatch;
 pub use plan::FileBatch;
 pub(crate) use read::WrittenFile;
 pub use related::RelatedNote;
-pub(crate) use rename_preview::{LinkToRespell, RenamePreview, Respelled, SourceLinks};
+pub(crate) use rename_preview::{LinkToRespell, RenamePreview, RenamedNotes, Respelled, SourceLinks};
 pub(crate) use resolve::{join, name_hashes};
 pub use snapshot::{HubMetric, ResolvedLink, Snapshot, TagMode};
 pub(crate) use writer::Writer;

@@ -10,11 +10,48 @@ use super::snapshot::Snapshot;
 use super::writer::Writer;
 use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath};
 
+/// Notes that get other names or paths.
+#[derive(Default)]
+pub(crate) struct RenamedNotes {
+    /// The notes as they will be, with those of their other paths that will lead to the file by another name.
+    pub(crate) notes: BTreeMap<NoteKey, Note>,
+    /// Every other path to the file of a renamed note, through links in the file system, and that note. One that is not in
+    /// `notes` will lead to nothing.
+    pub(crate) aliases: BTreeMap<NoteKey, NoteKey>,
+}
+
+impl RenamedNotes {
+    pub(crate) fn contains(&self, key: NoteKey) -> bool {
+        self.notes.contains_key(&key) || self.aliases.contains_key(&key)
+    }
+
+    /// The renamed notes, each by one of its paths.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (NoteKey, &Note)> {
+        self.notes.iter().map(|(key, note)| (*key, note)).filter(|(key, _)| !self.aliases.contains_key(key))
+    }
+
+    /// The paths that will lead to nothing.
+    pub(crate) fn lost_aliases(&self) -> impl Iterator<Item = NoteKey> {
+        self.aliases.keys().copied().filter(|key| !self.notes.contains_key(key))
+    }
+
+    /// Whether a link now leads to the file that it led to before, by whichever path.
+    fn is_same_file(&self, one: Option<NoteKey>, other: Option<NoteKey>) -> bool {
+        let file = |key: NoteKey| self.aliases.get(&key).copied().unwrap_or(key);
+        one.map(file) == other.map(file)
+    }
+
+    /// A note as it will be; for a path that will lead to nothing, the note that it led to.
+    fn note_then<'a>(&'a self, snapshot: &'a Snapshot, key: NoteKey) -> &'a Note {
+        let renamed = self.notes.get(&key).or_else(|| self.notes.get(self.aliases.get(&key)?));
+        renamed.unwrap_or_else(|| snapshot.note(key))
+    }
+}
+
 /// Notes and their renamed versions.
 pub(crate) struct RenamePreview<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    /// The renamed notes as they will be.
-    pub(crate) renamed: &'a BTreeMap<NoteKey, Note>,
+    pub(crate) renamed: &'a RenamedNotes,
     resolver: &'a mut Resolver,
     sources_by_target: &'a FxHashMap<u64, Vec<NoteKey>>,
 }
@@ -51,7 +88,7 @@ impl Writer {
     pub(crate) fn preview_rename<'a>(
         &'a mut self,
         snapshot: &'a Snapshot,
-        renamed: &'a BTreeMap<NoteKey, Note>,
+        renamed: &'a RenamedNotes,
     ) -> RenamePreview<'a> {
         let (resolver, sources_by_target) = self.link_tables(snapshot);
         RenamePreview { snapshot, renamed, resolver, sources_by_target }
@@ -61,7 +98,7 @@ impl Writer {
 impl RenamePreview<'_> {
     /// A note as it will be.
     pub(crate) fn note_then(&self, key: NoteKey) -> &Note {
-        note_then(self.snapshot, self.renamed, key)
+        self.renamed.note_then(self.snapshot, key)
     }
 
     /// How many of these notes have a link to a renamed note that would no longer resolve to it.
@@ -71,8 +108,9 @@ impl RenamePreview<'_> {
             let is_lost = |source: &&NoteKey| {
                 let note = snapshot.note(**source);
                 let mut to_renamed = snapshot.links(**source).filter_map(|link| Some((link.link, link.target?)));
-                to_renamed
-                    .any(|(link, target)| renamed.contains_key(&target) && resolver.resolve(note, link) != Some(target))
+                to_renamed.any(|(link, target)| {
+                    renamed.contains(target) && !renamed.is_same_file(resolver.resolve(note, link), Some(target))
+                })
             };
             sources.iter().filter(is_lost).count()
         })
@@ -111,14 +149,14 @@ impl RenamePreview<'_> {
     /// the target of its first such link. The renamed notes' own links are rewritten with them.
     pub(crate) fn captured(&mut self) -> Vec<(NoteKey, NoteKey)> {
         let (snapshot, renamed) = (self.snapshot, self.renamed);
-        let hashes = renamed.values().flat_map(name_hashes);
+        let hashes = renamed.notes.values().flat_map(name_hashes);
         let sources = hashes.filter_map(|hash| self.sources_by_target.get(&hash)).flatten().copied();
-        let mut sources: Vec<NoteKey> = sources.filter(|source| !renamed.contains_key(source)).collect();
+        let mut sources: Vec<NoteKey> = sources.filter(|source| !renamed.contains(*source)).collect();
         sources.sort_unstable();
         sources.dedup();
         self.as_if_renamed(|resolver| {
             let captured = |source: NoteKey| {
-                let is_third = |target: NoteKey| !renamed.contains_key(&target);
+                let is_third = |target: NoteKey| !renamed.contains(target);
                 let mut links = snapshot.links(source).filter(|link| link.target.is_some_and(is_third));
                 let taken = links.find(|link| resolver.resolve(snapshot.note(source), link.link) != link.target)?;
                 Some((source, taken.target?))
@@ -128,12 +166,15 @@ impl RenamePreview<'_> {
     }
 
     fn as_if_renamed<Answer>(&mut self, ask: impl FnOnce(&Resolver) -> Answer) -> Answer {
-        for (key, note) in self.renamed {
+        for (key, note) in &self.renamed.notes {
             self.resolver.insert(*key, note);
         }
+        for key in self.renamed.lost_aliases() {
+            self.resolver.remove(key);
+        }
         let answer = ask(self.resolver);
-        for key in self.renamed.keys() {
-            self.resolver.insert(*key, self.snapshot.note(*key));
+        for key in self.renamed.notes.keys().copied().chain(self.renamed.lost_aliases()) {
+            self.resolver.insert(key, self.snapshot.note(key));
         }
         answer
     }
@@ -142,7 +183,7 @@ impl RenamePreview<'_> {
 /// The links of one note, among the renamed notes.
 struct Respelling<'a> {
     snapshot: &'a Snapshot,
-    renamed: &'a BTreeMap<NoteKey, Note>,
+    renamed: &'a RenamedNotes,
     resolver: &'a Resolver,
     source: NoteKey,
 }
@@ -155,25 +196,20 @@ impl Respelling<'_> {
         ways: impl Fn(&LinkToRespell<'_>) -> Vec<String>,
     ) -> Respelled {
         let Some(meant) = now else { return Respelled::Kept };
-        let source = note_then(self.snapshot, self.renamed, self.source);
-        let target = &note_then(self.snapshot, self.renamed, meant).path;
+        let source = self.renamed.note_then(self.snapshot, self.source);
+        let target = &self.renamed.note_then(self.snapshot, meant).path;
         let (folder_now, target_now) = (self.snapshot.note(self.source).path.folder(), &self.snapshot.note(meant).path);
         let is_relative_now = is_relative(folder_now, &link.target, target_now);
         // Other programs read a Markdown link from the folder of its note only, so it stays such a path.
         let stays_relative = link.syntax != LinkSyntax::Markdown
             || !is_relative_now
             || is_relative(source.path.folder(), &link.target, target);
-        if stays_relative && self.resolver.resolve(source, link) == now {
+        let means_it = |link: &Link| self.renamed.is_same_file(self.resolver.resolve(source, link), now);
+        if stays_relative && means_it(link) {
             return Respelled::Kept;
         }
-        let means_it = |target: &String| {
-            self.resolver.resolve(source, &Link { target: target.clone(), ..link.clone() }) == Some(meant)
-        };
         let respelled = LinkToRespell { link, folder: source.path.folder(), target, is_relative: is_relative_now };
-        ways(&respelled).into_iter().find(means_it).map_or(Respelled::Stuck, Respelled::As)
+        let is_way = |target: &String| means_it(&Link { target: target.clone(), ..link.clone() });
+        ways(&respelled).into_iter().find(is_way).map_or(Respelled::Stuck, Respelled::As)
     }
-}
-
-fn note_then<'a>(snapshot: &'a Snapshot, renamed: &'a BTreeMap<NoteKey, Note>, key: NoteKey) -> &'a Note {
-    renamed.get(&key).unwrap_or_else(|| snapshot.note(key))
 }

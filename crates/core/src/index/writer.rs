@@ -1,5 +1,7 @@
 //! The state that only the writer of the index needs, and the write to the store.
 
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::moves::MoveDetector;
@@ -47,8 +49,8 @@ pub(crate) struct Writer {
     /// Notes whose links were resolved since the last announcement.
     pub(super) touched: ChangedNotes,
     pub(super) move_detector: MoveDetector,
-    /// Slots that may be used again.
-    free: Vec<NoteKey>,
+    /// Slots that may be used again, lowest last. Ranges: an index may have few notes and large keys.
+    free: Vec<Range<u32>>,
     next_key: u32,
     /// Notes that the store failed to write.
     pub(super) unsaved: FxHashSet<NoteKey>,
@@ -79,22 +81,37 @@ impl Writer {
     }
 
     pub(super) fn use_keys(&mut self, used: &FxHashSet<NoteKey>) {
-        self.next_key = used.iter().map(|key| key.0 + 1).max().unwrap_or(0);
-        self.free = (0..self.next_key).rev().map(NoteKey).filter(|key| !used.contains(key)).collect();
+        let mut used: Vec<u32> = used.iter().map(|key| key.0).collect();
+        used.sort_unstable();
+        self.next_key = 0;
+        self.free.clear();
+        for key in used {
+            if self.next_key < key {
+                self.free.push(self.next_key..key);
+            }
+            self.next_key = key + 1;
+        }
+        self.free.reverse();
     }
 
     pub(super) fn take_key(&mut self) -> NoteKey {
-        self.free.pop().unwrap_or_else(|| {
+        let Some(lowest) = self.free.last_mut() else {
             self.next_key += 1;
-            NoteKey(self.next_key - 1)
-        })
+            return NoteKey(self.next_key - 1);
+        };
+        let key = lowest.start;
+        lowest.start += 1;
+        if lowest.start == lowest.end {
+            self.free.pop();
+        }
+        NoteKey(key)
     }
 
     fn release_key(&mut self, key: NoteKey) {
-        debug_assert!(!self.free.contains(&key), "{key:?} was released twice");
+        debug_assert!(!self.free.iter().any(|range| range.contains(&key.0)), "{key:?} was released twice");
         self.unsaved.remove(&key);
         self.unsettled.remove(&key);
-        self.free.push(key);
+        self.free.push(key.0..key.0 + 1);
     }
 
     /// Builds what resolving a small change needs.
@@ -163,5 +180,23 @@ impl Writer {
             self.unsettled.insert(key);
             FileStat { modified_ns: 0, ..stat }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_keys_are_used_lowest_first_and_take_no_room_for_a_large_key() {
+        let mut writer = Writer::default();
+        writer.use_keys(&[1, 2, 5, u32::MAX - 2].map(NoteKey).into_iter().collect());
+        assert!(writer.free.capacity() < 10);
+        let taken: Vec<u32> = (0..5).map(|_| writer.take_key().0).collect();
+        assert_eq!(taken, [0, 3, 4, 6, 7]);
+        writer.release_key(NoteKey(3));
+        assert_eq!((writer.take_key().0, writer.take_key().0), (3, 8));
+        writer.use_keys(&[0, 1].map(NoteKey).into_iter().collect());
+        assert_eq!(writer.take_key().0, 2);
     }
 }

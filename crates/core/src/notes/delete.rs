@@ -24,7 +24,7 @@ impl Knowledge {
             let (key, content) = self.expect_known(session, id)?.ok_or_else(not_found)?;
             let snapshot = self.snapshot();
             let path = snapshot.note(key).path.clone();
-            let aliases = self.other_paths_to(&snapshot, &[key])?;
+            let aliases = self.other_paths_to(&snapshot, key)?;
             let change = FileChange::Delete { path: path.clone(), expected: content.hash };
             self.apply_by(session, (NoteAction::Delete, request), &[change])?;
             session.forget(&path);

@@ -67,12 +67,12 @@ fn rewritten(
 }
 
 fn stuck(preview: &RenamePreview<'_>, source: NoteKey, link: &Link) -> NoteError {
-    let unlinkable = preview.renamed.iter().find(|(_, renamed)| !parse::can_be_linked(renamed.path.stem()));
+    let unlinkable = preview.renamed.notes.iter().find(|(_, renamed)| !parse::can_be_linked(renamed.path.stem()));
     if let Some((_, renamed)) = unlinkable {
         let reason = "links to a name with `#`, `|`, `^`, `[[` or `]]` cannot be written".to_owned();
         return NoteError::BadTitle { title: renamed.path.stem().to_owned(), reason };
     }
-    let first = preview.renamed.first_key_value().map_or(source, |(key, _)| *key);
+    let first = preview.renamed.files().next().map_or(source, |(key, _)| key);
     let path_of = |key| preview.snapshot.note(key).path.clone();
     NoteError::LinkNotRewritable { path: path_of(first), source_path: path_of(source), target: link.target.clone() }
 }

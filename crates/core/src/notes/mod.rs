@@ -1,5 +1,6 @@
 //! Changing notes: every write an agent can ask for, guarded so that no edit is lost.
 
+mod aliases;
 mod create;
 mod delete;
 mod edit;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
+use super::aliases::FolderLink;
 use super::relocate::{LinkPolicy, Relocated, RelocatedFile, Relocation};
 use super::{NoteError, Writing, updated_ids};
 use crate::index::{FileBatch, IndexError, Snapshot};
@@ -34,7 +35,7 @@ pub struct MovedNotes {
     pub moved: Vec<(NoteId, NoteId)>,
     /// The notes whose links were rewritten, moved ones included, by id.
     pub updated_links: Vec<NoteId>,
-    /// Symbolic links that led to a moved file and lead nowhere now.
+    /// Symbolic links that led to a moved file or folder and lead nowhere now.
     pub dangling: Vec<VaultPath>,
     /// Notes with a link that could not be rewritten, since it is not UTF-8, and its target.
     pub lost_links: Vec<(VaultPath, String)>,
@@ -56,7 +57,7 @@ struct Destinations {
 }
 
 impl Knowledge {
-    /// Moves a note or a folder. On disk when this returns, links rewritten in the same step, seen by every later call.
+    /// Moves a note or a folder, and not what is behind symbolic links in it. On disk when this returns, links rewritten in the same step, seen by every later call.
     pub fn move_notes(
         &self,
         session: &Session,
@@ -80,10 +81,16 @@ impl Knowledge {
                 }
             };
             let moved = self.move_to(session, request, (&snapshot, destinations), wanted.update_links, writer);
-            let Some(folder) = &folder else { return moved };
+            let (Some(folder), Ok(_)) = (&folder, &moved) else {
+                let moved = moved.map(|(moved, _)| moved);
+                return moved.map_err(|error| folder.iter().fold(error, NoteError::about_folder));
+            };
             // The notes are moved: an empty folder that cannot be removed does no harm.
-            let _ = moved.is_ok().then(|| self.vault.remove_empty_folders(folder));
-            moved.map_err(|error| error.about_folder(folder))
+            let _ = self.vault.remove_empty_folders(folder);
+            moved.map(|(mut moved, links)| {
+                moved.dangling.extend(self.left_dangling_folders(links));
+                moved
+            })
         };
         // The record of a call names one file: what else it changed is not known any more.
         let done = |path: &VaultPath| {
@@ -100,12 +107,13 @@ impl Knowledge {
         (snapshot, destinations): (&Snapshot, Destinations),
         update_links: bool,
         mut writer: Writing<'_>,
-    ) -> Result<MovedNotes, NoteError> {
+    ) -> Result<(MovedNotes, Vec<FolderLink>), NoteError> {
         let Destinations { notes: destinations, others, folders, kept } = destinations;
         let is_same = |(key, to): &(NoteKey, VaultPath)| snapshot.note(*key).path == *to;
         if destinations.iter().all(is_same) && others.iter().all(|(from, to)| from == to) {
             let ids = destinations.iter().map(|(key, _)| snapshot.note(*key).id.clone());
-            return Ok(MovedNotes { moved: ids.map(|id| (id.clone(), id)).collect(), ..MovedNotes::default() });
+            let moved = ids.map(|id| (id.clone(), id)).collect();
+            return Ok((MovedNotes { moved, ..MovedNotes::default() }, Vec::new()));
         }
         self.refuse_taken(snapshot, &destinations)?;
         let mut files = Vec::with_capacity(destinations.len());
@@ -129,8 +137,8 @@ impl Knowledge {
         let mut moved: Vec<(NoteId, NoteId)> = destinations.iter().map(new_id).collect();
         moved.sort_unstable();
         let updated_links = updated_ids(&after, &relocated);
-        let Relocated { dangling, lost_links, .. } = relocated;
-        Ok(MovedNotes { moved, updated_links, dangling, lost_links, other_files, kept })
+        let Relocated { dangling, folder_links, lost_links, .. } = relocated;
+        Ok((MovedNotes { moved, updated_links, dangling, lost_links, other_files, kept }, folder_links))
     }
 
     /// Refuses paths that other notes have, before links are checked.
@@ -193,7 +201,7 @@ impl Knowledge {
     ) -> Result<Destinations, NoteError> {
         let keys = snapshot.files_below(folder);
         let is_below = |key: &NoteKey| below(&snapshot.note(*key).path, folder).is_some();
-        let keys: Vec<NoteKey> = keys.into_iter().filter(is_below).collect();
+        let keys = self.without_linked(snapshot, keys.into_iter().filter(is_below).collect(), folder)?;
         let OtherFiles { files, kept } = self.vault.list_others_below(folder).map_err(IndexError::from)?;
         if keys.is_empty() && files.is_empty() {
             return Err(NoteError::NotFound { id: NoteId::new(&format!("{folder}/")) });

@@ -27,7 +27,8 @@ impl Knowledge {
     /// spelled; the file's name in lower case.
     pub(super) fn place_for(&self, id: &str) -> Result<VaultPath, NoteError> {
         let place = self.spelled_place(id)?;
-        let lowercased = place.file_name().to_lowercase();
+        // Each part by itself: a capital sigma at the end of a name becomes the final one, even before the extension.
+        let lowercased: String = place.file_name().split_inclusive('.').map(str::to_lowercase).collect();
         let folder = place.folder();
         let path = if folder.is_empty() { lowercased } else { format!("{folder}/{lowercased}") };
         VaultPath::parse(&path).map_err(|error| NoteError::bad_path(id, error))

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::NoteError;
+use super::aliases::{AliasMove, FolderLink};
 use super::follow_links::{FollowedText, SourceText, follow_links, follow_other_files, links_to_file};
-use crate::index::{IndexError, RenamePreview, Snapshot, Writer, WrittenFile};
-use crate::model::{ContentHash, Note, NoteKey, VaultPath, fold};
+use crate::index::{IndexError, RenamePreview, RenamedNotes, Snapshot, Writer, WrittenFile};
+use crate::model::{ContentHash, NoteKey, VaultPath, fold};
 use crate::ports::{FileChange, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
@@ -70,6 +71,8 @@ pub(super) struct Relocated {
     pub(super) updated: BTreeSet<VaultPath>,
     /// Symbolic links that led to a note and lead nowhere now. They are the user's files and stay as they are.
     pub(super) dangling: Vec<VaultPath>,
+    /// Symbolic links to folders that led to a note and lead to it no more. They dangle if the folder is removed.
+    pub(super) folder_links: Vec<FolderLink>,
     /// Notes with a link that could not be rewritten, and its target.
     pub(super) lost_links: Vec<(VaultPath, String)>,
 }
@@ -105,13 +108,11 @@ impl Knowledge {
             return Err(NoteError::Busy);
         }
         let Relocation { snapshot, files, others, folders, links } = relocation;
-        let renamed: BTreeMap<NoteKey, Note> =
-            files.par_iter().map(|file| (file.key, self.indexer.preview(&file.to, &file.bytes))).collect();
+        let aliases = self.aliases_of(snapshot, &files)?;
+        let renamed = self.renamed_notes(&files, &aliases);
         let mut preview = writer.preview_rename(snapshot, &renamed);
         let mut sources = sources_to_rewrite(&mut preview, links)?;
         self.add_sources_of_files(&preview, &others, links, &mut sources)?;
-        let moved = files.iter().filter(|file| snapshot.note(file.key).path != file.to).map(|file| file.key);
-        let aliases = self.other_paths_to(snapshot, &moved.collect::<Vec<_>>())?;
         let linking = self.linking_files(snapshot, &files, &sources)?;
         let mut texts: Vec<SourceText> = Vec::with_capacity(files.len() + linking.len());
         texts.extend(files.iter().map(|file| SourceText { source: file.key, bytes: file.bytes.clone() }));
@@ -120,9 +121,8 @@ impl Knowledge {
         let sources: Vec<NoteKey> = texts.iter().map(|text| text.source).collect();
         let mut texts = follow_links(&mut preview, texts)?;
         self.follow_files(&preview, &sources, (&others, &folders), &mut texts)?;
-        let path_of = |key: &NoteKey| renamed.get(key).map_or_else(|| &snapshot.note(*key).path, |note| &note.path);
-        let lost =
-            sources.iter().zip(&texts).filter_map(|(key, text)| Some((path_of(key).clone(), text.lost.clone()?)));
+        let path_of = |key: &NoteKey| preview.note_then(*key).path.clone();
+        let lost = sources.iter().zip(&texts).filter_map(|(key, text)| Some((path_of(key), text.lost.clone()?)));
         let mut relocated = Relocated { lost_links: lost.collect(), ..Relocated::default() };
         let mut changes = Vec::with_capacity(texts.len());
         let linking_texts = texts.split_off(files.len());
@@ -172,9 +172,27 @@ impl Knowledge {
             FileChange::Replace { path, bytes, .. } => Some(WrittenFile::new(path, bytes, stat?)),
             FileChange::Create { .. } | FileChange::Delete { .. } | FileChange::Rename { .. } => None,
         });
-        self.indexer.apply_written(writer, written.chain(other_paths).collect());
-        relocated.dangling = self.left_dangling(aliases);
+        let mut written: Vec<WrittenFile> = written.chain(other_paths).collect();
+        written.extend(aliases.iter().map(|alias| alias.written(snapshot, &written)).collect::<Vec<_>>());
+        self.indexer.apply_written(writer, written);
+        let lost = aliases.into_iter().filter(|alias| alias.to.is_none());
+        let (paths, links): (Vec<VaultPath>, Vec<Option<FolderLink>>) =
+            lost.map(|alias| (snapshot.note(alias.key).path.clone(), alias.folder_link)).unzip();
+        relocated.dangling = self.left_dangling(paths);
+        relocated.folder_links = links.into_iter().flatten().collect();
         Ok(relocated)
+    }
+
+    /// The notes as they will be, by all their paths.
+    fn renamed_notes(&self, files: &[RelocatedFile], aliases: &[AliasMove]) -> RenamedNotes {
+        let at = |path: &VaultPath, file: &RelocatedFile| self.indexer.preview(path, &file.bytes);
+        let mut renamed = RenamedNotes {
+            notes: files.par_iter().map(|file| (file.key, at(&file.to, file))).collect(),
+            aliases: aliases.iter().map(|alias| (alias.key, files[alias.file].key)).collect(),
+        };
+        let moved = aliases.iter().filter_map(|alias| Some((alias.key, at(alias.to.as_ref()?, &files[alias.file]))));
+        renamed.notes.extend(moved);
+        renamed
     }
 
     /// Rewrites the relative links to folders and to files that are not notes, where either end moves.
@@ -188,7 +206,7 @@ impl Knowledge {
         let mut known: FxHashMap<VaultPath, Option<VaultPath>> = FxHashMap::default();
         for (key, text) in sources.iter().zip(texts) {
             let path = &preview.snapshot.note(*key).path;
-            let (from, to) = (path.folder(), preview.renamed.get(key).map_or(path, |note| &note.path).folder());
+            let (from, to) = (path.folder(), preview.note_then(*key).path.folder());
             if from == to && others.is_empty() {
                 continue;
             }
@@ -228,7 +246,7 @@ impl Knowledge {
         }
         let folded: FxHashSet<String> = others.keys().map(|path| fold(path.as_str())).collect();
         let snapshot = preview.snapshot;
-        let staying: Vec<NoteKey> = snapshot.files().filter(|key| !preview.renamed.contains_key(key)).collect();
+        let staying: Vec<NoteKey> = snapshot.files().filter(|key| !preview.renamed.contains(*key)).collect();
         let links_to_one = |key: &NoteKey| -> Result<bool, NoteError> {
             let path = &snapshot.note(*key).path;
             let content = self.vault.read(path).map_err(IndexError::from)?;
@@ -242,35 +260,6 @@ impl Knowledge {
         }
         sources.extend(found);
         Ok(())
-    }
-
-    /// Which of the paths that led to a file still exist without it: a path through a linked folder went with the file, a link
-    /// to the file itself leads nowhere now.
-    pub(super) fn left_dangling(&self, mut aliases: Vec<VaultPath>) -> Vec<VaultPath> {
-        aliases.retain(|path| self.vault.find_any_case(path).is_ok_and(|found| found.contains(path)));
-        aliases
-    }
-
-    /// The other paths by which the vault has the files of these notes, through links in the file system.
-    pub(super) fn other_paths_to(&self, snapshot: &Snapshot, notes: &[NoteKey]) -> Result<Vec<VaultPath>, NoteError> {
-        let own: FxHashSet<NoteKey> = notes.iter().copied().collect();
-        // Only a note with the same bytes can be the same file.
-        let hashes: FxHashSet<ContentHash> = notes.iter().map(|key| snapshot.note(*key).hash).collect();
-        let alike = |key: &NoteKey| !own.contains(key) && hashes.contains(&snapshot.note(*key).hash);
-        let others: Vec<NoteKey> = snapshot.files().filter(alike).collect();
-        if others.is_empty() {
-            return Ok(Vec::new());
-        }
-        let real_path = |key: NoteKey| self.vault.real_path(&snapshot.note(key).path).map_err(IndexError::from);
-        let real: FxHashSet<VaultPath> = notes.iter().map(|key| real_path(*key)).collect::<Result<_, _>>()?;
-        let mut paths = Vec::new();
-        for other in others {
-            if real.contains(&real_path(other)?) {
-                paths.push(snapshot.note(other).path.clone());
-            }
-        }
-        paths.sort();
-        Ok(paths)
     }
 
     /// The files of some notes but for the relocated ones, each once: the path to write it by, and the other paths that lead to
@@ -294,9 +283,13 @@ impl Knowledge {
             }
         }
         let linking = |(real, mut paths): (VaultPath, Vec<VaultPath>)| {
+            // A link may mean another note by each path of its file; the real path decides, if it is the path of a note.
+            if snapshot.find_exact(&real).is_some() && !paths.contains(&real) {
+                paths.push(real.clone());
+            }
             paths.sort_by_key(|path| (*path != real, path.clone()));
             let path = paths.remove(0);
-            let key = snapshot.find_exact(&path).expect("it is one of the sources");
+            let key = snapshot.find_exact(&path).expect("each is the path of a note");
             LinkingFile { hash: snapshot.note(key).hash, path, real, others: paths }
         };
         Ok(files.into_iter().map(linking).collect())
@@ -315,7 +308,7 @@ impl Knowledge {
             if content.hash != file.hash {
                 return Err(NoteError::ChangedElsewhere { path: file.path });
             }
-            let source = snapshot.find_exact(&file.path).expect("it is one of the sources");
+            let source = snapshot.find_exact(&file.path).expect("it is the path of a note");
             texts.push(SourceText { source, bytes: content.bytes });
             found.push(file);
         }
@@ -326,13 +319,14 @@ impl Knowledge {
 /// The notes whose links are rewritten with those of the relocated notes, by id. Refuses what the policy does not allow.
 fn sources_to_rewrite(preview: &mut RenamePreview<'_>, links: LinkPolicy) -> Result<Vec<NoteKey>, NoteError> {
     let (snapshot, renamed) = (preview.snapshot, preview.renamed);
-    let Some((first, first_renamed)) = renamed.first_key_value() else { return Ok(Vec::new()) };
+    let Some((first, first_renamed)) = renamed.files().next() else { return Ok(Vec::new()) };
     let path_of = |key: NoteKey| snapshot.note(key).path.clone();
-    let path = path_of(*first);
-    let incoming = renamed.keys().flat_map(|key| snapshot.graph().incoming(*key)).copied();
-    let mut sources: FxHashSet<NoteKey> = incoming.filter(|source| !renamed.contains_key(source)).collect();
+    let path = path_of(first);
+    let keys = renamed.files().map(|(key, _)| key).chain(renamed.aliases.keys().copied());
+    let incoming = keys.flat_map(|key| snapshot.graph().incoming(key)).copied();
+    let mut sources: FxHashSet<NoteKey> = incoming.filter(|source| !renamed.contains(*source)).collect();
     if !links.rewrites() {
-        let keeps_ids = renamed.iter().all(|(key, note)| note.path.note_id() == path_of(*key).note_id());
+        let keeps_ids = renamed.files().all(|(key, note)| note.path.note_id() == path_of(key).note_id());
         let count = match links {
             LinkPolicy::KeepIds if !keeps_ids => sources.len(),
             _ => preview.sources_losing_links(&sources.iter().copied().collect::<Vec<_>>()),

@@ -72,7 +72,8 @@ pub trait VaultFiles: NoteHistory {
         Ok(found)
     }
 
-    /// The path with symbolic links resolved. Two paths to one file have the same real path.
+    /// The path of a file or folder with symbolic links resolved, also where the file does not exist yet. Two paths to one file
+    /// have the same real path. A link that leads nowhere is its own real path.
     fn real_path(&self, path: &VaultPath) -> Result<VaultPath, VaultError> {
         Ok(path.clone())
     }

@@ -67,8 +67,8 @@ impl ExplorerSessions {
     }
 
     /// Whether a secret can still be exchanged.
-    pub(crate) fn has_secret(&self) -> bool {
-        !self.0.lock().secrets.is_empty()
+    pub fn has_secret(&self) -> bool {
+        self.0.lock().secrets.iter().any(|(_, _, made)| made.elapsed() < SECRET_LASTS)
     }
 
     /// A token for a secret, which is used up by it.

@@ -196,6 +196,10 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     }
     let found = if is_new { 0 } else { schema_of(&db, file)? };
     let odd = sqlite::unknown_object(&db, |fresh| migrate::run_until(fresh, found)).map_err(fail)?;
+    let odd = match odd {
+        None if found > 0 => number_out_of_range(&db).map_err(fail)?,
+        odd => odd,
+    };
     if let Some(odd) = odd {
         return Err(MemoryOpenError::Altered { file: file.to_owned(), odd });
     }
@@ -328,6 +332,25 @@ fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
         return Err(MemoryOpenError::Newer { file: file.to_owned(), found: schema, known: migrate::NEWEST });
     }
     Ok(schema)
+}
+
+/// More items than a memory can ever have. At the largest number of all, SQLite gives out no further one and reports a full disk.
+const MAX_NUMBER: i64 = 1 << 53;
+
+fn number_out_of_range(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT max(seq), 'row' FROM sqlite_sequence UNION ALL SELECT max(id), 'entity' FROM entity
+        UNION ALL SELECT max(id), 'observation' FROM observation UNION ALL SELECT max(id), 'relation' FROM relation
+        UNION ALL SELECT max(number), 'change' FROM change";
+    let mut statement = db.prepare(sql)?;
+    let mut rows = statement.query_map([], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, String>(1)?)))?;
+    rows.find_map(|row| match row {
+        Ok((Some(number), what)) if number > MAX_NUMBER => {
+            Some(Ok(format!("has {what} {number}, a number out of range")))
+        }
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    })
+    .transpose()
 }
 
 fn is_empty(db: &Connection) -> rusqlite::Result<bool> {

@@ -1,7 +1,7 @@
 //! `resolve_nodes`: turns names into note ids.
 
-use quipu_core::index::{NameMatch, best_match, exact_match};
-use quipu_core::model::{Note, NoteId, Tag};
+use quipu_core::index::{NameMatch, Snapshot, best_match, exact_match};
+use quipu_core::model::{Note, NoteId, NoteKey, Tag, VaultPath};
 use quipu_core::ports::NoteSet;
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -89,7 +89,7 @@ impl Tool for ResolveNodes {
             }
         };
         // Each name is compared with every note: in parallel, because lists are long.
-        let resolved = params
+        let resolved: Vec<Resolved> = params
             .names
             .into_par_iter()
             .map(|query| {
@@ -102,9 +102,29 @@ impl Tool for ResolveNodes {
                 }
             })
             .collect();
+        warn_of_shared_names(call, &snapshot, &resolved, admits);
         Ok(resolved)
     }
 }
+
+/// Warns of names that several notes have: the match is only one of them.
+fn warn_of_shared_names(call: &Call<'_>, snapshot: &Snapshot, resolved: &[Resolved], admits: impl Fn(&Note) -> bool) {
+    let mut warned = 0;
+    for Resolved { query, r#match, .. } in resolved.iter().filter(|resolved| resolved.score == 1.0) {
+        let Some(found) = r#match.as_deref().and_then(|id| snapshot.lookup(id).first().copied()) else { continue };
+        let path = |key: NoteKey| &snapshot.note(key).path;
+        let named = snapshot.named(query).into_iter().filter(|key| *key != found && admits(snapshot.note(*key)));
+        let mut others: Vec<&VaultPath> = named.map(path).collect();
+        others.sort();
+        if !others.is_empty() && warned < MAX_SHARED_NAMES {
+            warned += 1;
+            call.warn_of_others(query, path(found), others.into_iter());
+        }
+    }
+}
+
+/// Names with a warning.
+const MAX_SHARED_NAMES: usize = 5;
 
 /// Scores have two decimals, and the threshold is compared with the rounded score: 0.67 passes a threshold of 0.67.
 fn rounded(score: f64) -> f64 {

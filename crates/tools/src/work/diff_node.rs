@@ -47,7 +47,9 @@ impl Tool for DiffNode {
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let Params { id, from, to } = params;
         let found = call.knowledge.diff_versions(call.session, &id, (&from, &to))?;
-        let (id, diff) = found.ok_or_else(|| no_such_note(call, &id))?;
-        Ok(Output { id: id.to_string(), from, to, diff: truncate(&diff, ONE_NOTE) })
+        let (note, diff) = found.ok_or_else(|| no_such_note(call, &id))?;
+        // Warns if other notes match too.
+        call.find(&call.knowledge.snapshot(), &id);
+        Ok(Output { id: note.to_string(), from, to, diff: truncate(&diff, ONE_NOTE) })
     }
 }

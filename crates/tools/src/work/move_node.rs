@@ -85,7 +85,7 @@ impl Tool for MoveNode {
         for link in &dangling {
             let link = quoted(link.as_str());
             call.warn(format!(
-                "{link}: this symbolic link led to a moved file and now leads nowhere; correct or remove it"
+                "{link}: this symbolic link led to what was moved and now leads nowhere; correct or remove it"
             ));
         }
         warn_of_lost_links(call, &lost_links);

@@ -77,6 +77,8 @@ impl Tool for NodeHistory {
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let found = call.knowledge.note_versions(call.session, &params.id)?;
         let found = found.ok_or_else(|| no_such_note(call, &params.id))?;
+        // Warns if other notes match too.
+        call.find(&call.knowledge.snapshot(), &params.id);
         let total = Some(found.versions.len()).filter(|total| *total > params.limit);
         let versions = found.versions.into_iter().take(params.limit).map(Version::from).collect();
         Ok(Output { id: found.id.to_string(), versions, total, deleted: !found.exists })

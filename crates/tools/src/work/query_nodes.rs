@@ -277,12 +277,17 @@ fn property_names(snapshot: &Snapshot) -> impl Iterator<Item = String> {
     groups.into_iter().filter_map(|group| group.value?.to_plain_text())
 }
 
-/// A property or a note that does not exist finds nothing, and is probably mistyped.
+/// A property or a note that does not exist finds nothing, and is probably mistyped; an id may match several notes.
 fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &Query) {
     let conditions = || query.all.iter().chain(&query.any);
     let named = conditions().flat_map(|condition| condition.notes().iter());
     // Each costs a search for near names, and room in the answer.
-    let unknown: Vec<_> = named.filter(|name| snapshot.called(name).is_empty()).collect();
+    let unknown: Vec<_> = named.clone().filter(|name| snapshot.called(name).is_empty()).collect();
+    let shared = named.map(|name| (name, snapshot.lookup(name))).filter(|(_, notes)| notes.len() > 1);
+    for (name, notes) in shared.take(MAX_UNKNOWN) {
+        let name = quoted(&echoed(name));
+        call.warn(format!("{name} matches {} notes that differ in case; this answer is for all of them", notes.len()));
+    }
     for name in unknown.iter().take(MAX_UNKNOWN) {
         call.warn(missing_node(snapshot, &echoed(name)));
     }

@@ -9,6 +9,7 @@ mod conformance;
 mod disks;
 mod histories;
 mod images;
+mod linked_renames;
 mod permissions;
 mod processes;
 mod pruning;

@@ -88,7 +88,7 @@ impl Desk {
     }
 }
 
-fn git(folder: &Path, arguments: &[&str], day: i64) {
+fn git(folder: &Path, arguments: &[&str], day: i64) -> String {
     let time = format!("{} +0000", START_S + day * 86_400);
     let mut command = Command::new("git");
     command.current_dir(folder).args([
@@ -102,6 +102,7 @@ fn git(folder: &Path, arguments: &[&str], day: i64) {
     command.args(arguments).env("GIT_AUTHOR_DATE", &time).env("GIT_COMMITTER_DATE", &time);
     let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 fn parse(refs: &[&str]) -> Vec<SourceRef> {
@@ -208,12 +209,41 @@ fn note_with_uncommitted_edits_is_compared_with_the_index() {
 #[test]
 fn no_program_that_the_repository_names_is_run() {
     let desk = Desk::new();
-    let mark = desk.root().join("ran");
-    desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1\nwrite .gitattributes *.rs filter=x");
-    desk.git(&["config", "filter.x.clean", &format!("touch '{}'; cat", mark.display())], 1);
-    desk.steps("write a.rs 2");
+    let marks = TempDir::new().unwrap();
+    let marking = |name: &str| format!("touch '{}'; cat", marks.path().join(name).display());
+    desk.steps("write doc.md d\nwrite a.rs 1\nwrite b.rs 1\ncommit 1\nwrite b.rs 2\ncommit 2");
+    let missing = git(desk.root(), &["rev-parse", "HEAD~1:b.rs"], 2);
+    desk.steps("write .gitattributes *.rs filter=x diff=y");
+    for (name, value) in [
+        ("filter.x.clean", marking("clean")),
+        ("filter.x.smudge", marking("smudge")),
+        ("filter.x.process", marking("process")),
+        ("diff.y.textconv", marking("textconv")),
+        ("diff.y.command", marking("diff")),
+        ("diff.external", marking("external")),
+        ("core.fsmonitor", marking("fsmonitor")),
+        ("core.fsmonitorHookVersion", "2".to_owned()),
+        ("core.pager", marking("pager")),
+        ("core.sshCommand", marking("ssh")),
+        ("core.askPass", marking("askpass")),
+        ("core.hooksPath", marks.path().display().to_string()),
+        ("gpg.program", marking("gpg")),
+        ("log.showSignature", "true".to_owned()),
+        // A missing object would be fetched from the remote.
+        ("extensions.partialClone", "evil".to_owned()),
+        ("remote.evil.promisor", "true".to_owned()),
+        ("remote.evil.url", format!("ext::{}", marking("remote"))),
+        ("protocol.ext.allow", "always".to_owned()),
+    ] {
+        desk.git(&["config", name, &value], 2);
+    }
+    let object = desk.root().join(".git/objects").join(&missing[..2]).join(&missing[2..]);
+    std::fs::remove_file(object).unwrap();
+    std::fs::write(desk.root().join("a.rs"), "2").unwrap();
     assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed just now"]);
-    assert!(!mark.exists(), "the filter of the repository was run");
+    drop(desk.trace(&["b.rs"], &[]));
+    let ran: Vec<_> = std::fs::read_dir(marks.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(ran.is_empty(), "the repository's programs were run: {ran:?}");
 }
 
 #[test]

@@ -160,3 +160,22 @@ fn too_large_file_is_reported_and_skipped() {
     assert_eq!(huge.metadata().unwrap().len(), 200 << 20);
     still_answers(&mut client);
 }
+
+/// Without limits, 30 MB of tags took more than 2 GB.
+#[test]
+fn a_note_of_millions_of_tags_takes_a_bounded_amount_of_memory() {
+    let Ok(_) = std::fs::metadata("/proc/self/status") else {
+        return skip("this system does not tell how much memory a process took");
+    };
+    let folder = vault("//- a.md\n[[tags]]\n");
+    let tags: String = (0..2_500_000).map(|number| format!("#tag{number:07} ")).collect();
+    std::fs::write(folder.path().join("tags.md"), tags).unwrap();
+    let mut command = crate::client::serve_command(folder.path(), &[]);
+    command.env("QUIPU_EMBEDDING_PROVIDER", "none");
+    let mut client = Client::start_with(folder, command).shake_hands(crate::client::LEGACY);
+    client.wait_for("nodes_exist", json!({ "ids": ["tags.md"] }), &json!({ "tags.md": true }));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", client.pid())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().trim_end_matches(" kB");
+    let megabytes = most.parse::<u64>().unwrap() / 1024;
+    assert!(megabytes < 1000, "it took {megabytes} MB");
+}

@@ -176,3 +176,51 @@ fn folder_moves_with_its_other_files_except_excluded_ones() {
     );
     assert_eq!((client.read("old/data.csv"), client.read("old/b.md")), ("2".into(), "b".into()));
 }
+
+/// A vault with a symbolic link to one of its folders.
+fn linked(files: &str, link: &str, folder: &str) -> Client {
+    let vault = vault(files);
+    std::os::unix::fs::symlink(folder, vault.path().join(link)).unwrap();
+    Client::open_in(vault, &[])
+}
+
+#[test]
+fn links_follow_a_note_that_leaves_a_linked_folder() {
+    for id in ["notes/plan.md", "current/plan.md"] {
+        let files =
+            "//- notes/plan.md\ntext\n//- src.md\n[[plan]]\n//- by path.md\n[[current/plan]] [x](notes/plan.md)\n";
+        let mut client = linked(files, "current", "notes");
+        let refused = client.error("move_node", json!({ "id": id, "to": "archive/", "update_links": false }));
+        assert_eq!(refused.0, "LINK_INTEGRITY", "{id}");
+        let moved = client.answer("move_node", json!({ "id": id, "to": "archive/" }));
+        assert_eq!(moved["updated_links"], json!(["by path.md"]), "{id}: {moved}");
+        assert_eq!(client.read("src.md"), "[[plan]]\n", "{id}");
+        assert_eq!(client.read("by path.md"), "[[archive/plan]] [x](archive/plan.md)\n", "{id}");
+        let links = client.answer("get_neighbors", json!({ "id": "archive/plan.md", "direction": "in" }));
+        assert_eq!(ids(&links), ["by path.md", "src.md"], "{id}");
+        let known = client.answer("nodes_exist", json!({ "ids": ["current/plan.md"] }));
+        assert_eq!(known, json!({ "current/plan.md": false }), "{id}");
+    }
+}
+
+#[test]
+fn link_to_a_moved_folder_is_reported_and_links_through_it_follow() {
+    let mut client = linked("//- a/one.md\ntext\n//- src.md\n[[ldir/one]] [x](ldir/one.md)\n", "ldir", "a");
+    let result = client.call("move_node", json!({ "id": "a/", "to": "b/" }));
+    let said = warnings(&result);
+    assert!(said.iter().any(|told| told.starts_with("\"ldir\": this symbolic link led to what was moved")), "{said:?}");
+    assert_eq!(client.read("src.md"), "[[b/one]] [x](b/one.md)\n");
+}
+
+/// Only the files of the folder itself move; what is behind a link in it stays where it is.
+#[test]
+fn files_behind_a_link_in_a_moved_folder_stay() {
+    let vault = vault("//- p/a/one.md\ntext\n//- out/two.md\nother\n//- src.md\n[[p/inner/one]] [[p/outer/two]]\n");
+    std::os::unix::fs::symlink("a", vault.path().join("p/inner")).unwrap();
+    std::os::unix::fs::symlink("../out", vault.path().join("p/outer")).unwrap();
+    let mut client = Client::open_in(vault, &[]);
+    let moved = client.answer("move_node", json!({ "id": "p/", "to": "q/" }));
+    assert_eq!(moved["moved"].as_array().map(Vec::len), Some(1), "{moved}");
+    assert!(client.has("q/a/one.md") && client.has("out/two.md") && client.has("p/outer/two.md"));
+    assert_eq!(client.read("src.md"), "[[q/a/one]] [[p/outer/two]]\n");
+}

@@ -193,7 +193,8 @@ fn rename_names_the_symbolic_links_that_it_leaves_without_a_target() {
     assert!(of("same.md").is_none() && of("folder/").is_none(), "{told:?}");
     assert_eq!(client.read("folder/New.md"), "---\ntitle: New\n---\ntext\n");
     // The same title again moves nothing.
-    assert_eq!(warnings(&client.call("update_node", json!({ "id": "real/new.md", "title": "New" }))), [""; 0]);
+    let told = warnings(&client.call("update_node", json!({ "id": "real/new.md", "title": "New" })));
+    assert!(told.iter().all(|warning| !warning.contains("leads nowhere")), "{told:?}");
 }
 
 #[test]
@@ -206,4 +207,60 @@ fn delete_names_the_symbolic_links_that_it_leaves_without_a_target() {
     let told = warnings(&client.call("delete_node", json!({ "id": "real/old.md" })));
     assert!(matches!(told.as_slice(), [one] if one.starts_with("\"alias.md\": this symbolic link")), "{told:?}");
     assert!(client.root().join("alias.md").is_symlink(), "it is the user's file");
+}
+
+/// A vault with a symbolic link to one of its folders.
+fn linked(files: &str, link: &str, folder: &str) -> Client {
+    let vault = vault(files);
+    std::os::unix::fs::symlink(folder, vault.path().join(link)).unwrap();
+    Client::open_in(vault, &[])
+}
+
+/// The ids of the notes that link to a note by any of its paths.
+fn linking(client: &mut Client, paths: &[&str]) -> Vec<String> {
+    let mut all = Vec::new();
+    for path in paths {
+        let found = client.answer("get_neighbors", json!({ "id": path, "direction": "in" }));
+        all.extend(ids(&found).into_iter().map(str::to_owned));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[test]
+fn links_follow_a_note_that_a_linked_folder_has_too() {
+    let mut client = linked("//- notes/plan.md\ntext\n//- src.md\n[[plan]]\n", "current", "notes");
+    let rename = json!({ "id": "notes/plan.md", "title": "roadmap" });
+    assert_eq!(client.error("update_node", rename.clone()).0, "LINK_INTEGRITY");
+    let mut rename = rename;
+    rename["update_links"] = json!(true);
+    assert_eq!(client.answer("update_node", rename)["updated_links"], json!(["src.md"]));
+    assert_eq!(client.read("src.md"), "[[roadmap]]\n");
+    assert_eq!(linking(&mut client, &["notes/roadmap.md", "current/roadmap.md"]), ["src.md"]);
+    let known = client.answer("nodes_exist", json!({ "ids": ["current/roadmap.md", "current/plan.md"] }));
+    assert_eq!(known, json!({ "current/roadmap.md": true, "current/plan.md": false }));
+}
+
+#[test]
+fn links_by_every_path_follow_a_note_that_is_renamed_through_a_linked_folder() {
+    const FILES: &str = "//- a/one.md\ntext\n//- src.md\n[[a/one]] [x](a/one.md) [[ldir/one]] [y](ldir/one.md)\n";
+    for id in ["ldir/one.md", "a/one.md"] {
+        let mut client = linked(FILES, "ldir", "a");
+        let rename = json!({ "id": id, "title": "two" });
+        assert_eq!(client.error("update_node", rename).0, "LINK_INTEGRITY", "{id}");
+        let answer = client.answer("update_node", json!({ "id": id, "title": "two", "update_links": true }));
+        assert_eq!(answer["updated_links"], json!(["src.md"]), "{id}");
+        assert_eq!(client.read("src.md"), "[[a/two]] [x](a/two.md) [[ldir/two]] [y](ldir/two.md)\n", "{id}");
+        assert_eq!(linking(&mut client, &["a/two.md"]), ["src.md"], "{id}");
+        assert_eq!(linking(&mut client, &["ldir/two.md"]), ["src.md"], "{id}");
+    }
+}
+
+#[test]
+fn links_by_a_title_follow_where_only_the_title_changes() {
+    let mut client = linked("//- a/one.md\n---\ntitle: Old\n---\n//- src.md\n[[Old]]\n", "ldir", "a");
+    let answer = client.answer("update_node", json!({ "id": "a/one.md", "title": "one", "update_links": true }));
+    assert_eq!(answer["updated_links"], json!(["src.md"]));
+    assert_eq!(client.read("src.md"), "[[one]]\n");
 }

@@ -177,3 +177,42 @@ fn frontmatter_without_a_last_line_break_survives_a_new_text() {
     client.answer("update_node", json!({ "id": "a.md", "content": "---\n---\nfresh" }));
     assert_eq!(client.read("a.md"), "---\ntitle: Keep\ntags: [t]\n---\nfresh");
 }
+
+#[test]
+fn every_tool_that_reads_warns_of_an_id_that_several_notes_match() {
+    let mut client = Client::open(PAIR);
+    if !tells_case_apart(&client) {
+        return skip("this disk does not tell case apart");
+    }
+    client.answer("get_node", json!({ "id": "moloch.md" }));
+    client.answer("update_node", json!({ "id": "moloch.md", "content": "new\n" }));
+    let versions = client.answer("node_history", json!({ "id": "Moloch.md" }))["versions"].clone();
+    let version = versions[0]["version"].clone();
+    let where_links_to = json!({ "where": [{ "field": "links_to", "op": "eq", "value": "MOLOCH.md" }] });
+    for (tool, arguments) in [
+        ("node_history", json!({ "id": "MOLOCH.md" })),
+        ("diff_node", json!({ "id": "MOLOCH.md", "from": version, "to": "current" })),
+        ("resolve_nodes", json!({ "names": ["MOLOCH"] })),
+        ("query_nodes", where_links_to),
+    ] {
+        let result = client.call(tool, arguments);
+        let said = warnings(&result);
+        assert!(said.iter().any(|told| told.starts_with("\"MOLOCH") && told.contains("matches")), "{tool}: {result}");
+    }
+    // A name that one note has has no warning.
+    assert_eq!(warnings(&client.call("resolve_nodes", json!({ "names": ["a"] }))), [""; 0]);
+}
+
+#[test]
+fn greek_name_in_capitals_ends_with_a_final_sigma() {
+    let mut client = Client::open("//- a.md\n[[\u{39f}\u{394}\u{39f}\u{3a3}]]\n");
+    let capitals = "sub/\u{39f}\u{394}\u{39f}\u{3a3}.md";
+    let small = "sub/\u{3bf}\u{3b4}\u{3bf}\u{3c2}.md";
+    assert_eq!(client.answer("create_node", json!({ "id": capitals, "content": "x\n", "tags": [] }))["id"], small);
+    assert!(client.has(small), "{:?}", files_below(client.root()).keys());
+    for spelled in [capitals, small, "sub/\u{3bf}\u{3b4}\u{3bf}\u{3c3}.md"] {
+        assert_eq!(client.answer("get_node", json!({ "id": spelled }))["id"], small, "{spelled}");
+    }
+    let linking = client.answer("get_neighbors", json!({ "id": small, "direction": "in" }));
+    assert_eq!(ids(&linking), ["a.md"]);
+}
