@@ -35,6 +35,7 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
         measure::first_index(&binary, &vault, &mut table)?;
         measure::warm_start(&binary, &vault, &mut table)?;
         measure::over_the_wire(&binary, &vault, &mut table)?;
+        measure::first_calls(&binary, &vault, &mut table)?;
         measure::saved_file(&binary, &vault, &mut table)?;
         measure::engine(&vault, &mut table)?;
         search::run(&binary, home.path(), *notes, &mut table)?;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
 use crate::{data, shell};
@@ -55,7 +55,7 @@ pub(crate) fn run(wanted: Option<&str>, by_words_alone: bool, write: bool) -> an
         let end = text.find(END).context("docs/search.md has no end of the table")?;
         fs::write(&file, format!("{}\n{page}{}", &text[..start], &text[end..]))?;
     }
-    Ok(())
+    check(&rows)
 }
 
 const START: &str = "<!-- `cargo xtask eval --write` -->";
@@ -150,7 +150,14 @@ fn write_if_other(file: &Path, text: &str) -> anyhow::Result<()> {
 /// What a table shows: a title, the arm, the measure. "Half" is with full vectors for every other note.
 type Column = (&'static str, &'static str, &'static str);
 
-const COLUMNS: [Column; 13] = [
+/// Stands for the arm of the share that full vectors have among the ten closest sections of a half and half index, in
+/// percent of the half that they would have if the grade had no influence.
+const SHARE: &str = "share";
+
+/// By how many points of nDCG@10 coarse vectors may be below full ones, on average.
+const MAX_COARSE_GAP: f64 = 4.0;
+
+const COLUMNS: [Column; 14] = [
     ("nDCG@10 plain BM25", "bigrams", "ndcg"),
     ("words", "words", "ndcg"),
     ("coarse", "coarse", "ndcg"),
@@ -158,6 +165,7 @@ const COLUMNS: [Column; 13] = [
     ("full", "full", "ndcg"),
     ("full meaning alone", "meaning", "ndcg"),
     ("coarse meaning alone", "meaning_coarse", "ndcg"),
+    ("share of full in half", SHARE, "full_share"),
     ("MRR@10 words", "words", "mrr"),
     ("coarse", "coarse", "mrr"),
     ("full", "full", "mrr"),
@@ -191,8 +199,7 @@ fn table(rows: &[(&str, Value)], columns: &[Column]) -> String {
     let mut page = format!("| set | notes | queries | {titles} |\n|{}\n", "---|".repeat(columns.len() + 3));
     let mut sums = vec![0.0; columns.len()];
     for (set, row) in rows {
-        let cell = |(_, arm, measure): &Column| row["arms"][arm][measure].as_f64().unwrap_or_default() * 100.0;
-        let cells: Vec<f64> = columns.iter().map(cell).collect();
+        let cells: Vec<f64> = columns.iter().map(|(_, arm, measure)| cell(row, arm, measure)).collect();
         for (sum, cell) in sums.iter_mut().zip(&cells) {
             *sum += cell;
         }
@@ -201,6 +208,27 @@ fn table(rows: &[(&str, Value)], columns: &[Column]) -> String {
     let means: Vec<f64> = sums.iter().map(|sum| sum / rows.len().max(1) as f64).collect();
     let _ = writeln!(page, "| mean | | | {} |", shown(&means));
     page
+}
+
+/// A figure in percent.
+fn cell(row: &Value, arm: &str, measure: &str) -> f64 {
+    match arm {
+        SHARE => row["similarities"][measure].as_f64().unwrap_or_default() * 200.0,
+        _ => row["arms"][arm][measure].as_f64().unwrap_or_default() * 100.0,
+    }
+}
+
+/// Fails if coarse vectors rank below words on any set, or too far below full ones on average.
+fn check(rows: &[(&str, Value)]) -> anyhow::Result<()> {
+    let ndcg = |row: &Value, arm| cell(row, arm, "ndcg");
+    for (set, row) in rows {
+        let (words, coarse) = (ndcg(row, "words"), ndcg(row, "coarse"));
+        ensure!(coarse >= words, "{set}: coarse vectors lower nDCG@10 from {words:.1} to {coarse:.1}");
+    }
+    let gaps = rows.iter().map(|(_, row)| ndcg(row, "full") - ndcg(row, "coarse"));
+    let gap = gaps.sum::<f64>() / rows.len().max(1) as f64;
+    ensure!(gap <= MAX_COARSE_GAP, "coarse vectors are {gap:.1} points below full ones; {MAX_COARSE_GAP} are allowed");
+    Ok(())
 }
 
 fn shown(cells: &[f64]) -> String {
@@ -217,4 +245,36 @@ fn calibration(rows: &[(&str, Value)]) -> String {
     };
     let slope = mean("full", 1) / mean("coarse", 1);
     format!("Calibration: slope {slope:.3}, offset {:.3}", mean("full", 0) - slope * mean("coarse", 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(words: f64, coarse: f64, full: f64) -> Value {
+        let arm = |ndcg: f64| json!({ "ndcg": ndcg / 100.0 });
+        json!({
+            "notes": 1, "queries": 1, "similarities": { "full_share": 0.31 },
+            "arms": { "words": arm(words), "coarse": arm(coarse), "full": arm(full) },
+        })
+    }
+
+    #[test]
+    fn coarse_vectors_below_words_or_far_below_full_ones_fail() {
+        assert!(check(&[("a", row(70.0, 70.0, 74.0)), ("b", row(60.0, 69.0, 72.0))]).is_ok());
+        let below = check(&[("a", row(70.0, 69.0, 72.0))]).unwrap_err().to_string();
+        assert!(below.starts_with("a: "), "{below}");
+        let gap = check(&[("a", row(70.0, 70.0, 76.0)), ("b", row(60.0, 69.0, 72.0))]).unwrap_err().to_string();
+        assert!(gap.contains("4.5 points"), "{gap}");
+    }
+
+    #[test]
+    fn the_table_shows_the_share_of_full_vectors() {
+        let page = table(&[("a", row(70.0, 71.0, 72.0))], &COLUMNS);
+        let titles: Vec<&str> = page.lines().next().unwrap().split(" | ").collect();
+        let place = titles.iter().position(|title| *title == "share of full in half").unwrap();
+        assert_eq!(page.lines().nth(2).unwrap().split(" | ").nth(place), Some("62.0"), "{page}");
+    }
 }

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
+use quipu_core::index::FileBatch;
 use quipu_core::memory::{DuplicateRule, EntityTypes, Memory, MemoryParts};
+use quipu_core::model::VaultPath;
 use quipu_core::parse::parse;
 use quipu_core::ports::{Embedder, Grade, Role, TextQuery, VectorQuery, VectorStore};
+use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_embed::Builtin;
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase};
@@ -25,17 +28,22 @@ use serde_json::{Value, json};
 
 /// Numbers in a vector.
 const DIMENSIONS: usize = 384;
-const SPACE: &str = "instructions";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let [vault] = arguments.as_slice() else { anyhow::bail!("usage: instructions VAULT") };
     parse_notes(vault)?;
-    let vault = HotVault::open(vault)?;
-    vault.index()?;
-    vault.scan_vectors()?;
-    encode()?;
-    vault.call_tools()
+    let model = Arc::new(Builtin::new());
+    let open = HotVault::open(vault, &model)?;
+    open.index()?;
+    open.scan_vectors(model.space())?;
+    encode(&model)?;
+    open.call_tools()?;
+    // As a server does at its end.
+    open.knowledge.store_links()?;
+    open.knowledge.store_lines()?;
+    drop(open);
+    HotVault::open(vault, &model)?.start_again(vault)
 }
 
 /// Counts the instructions of some work, on all threads. The names of the two functions are options of callgrind.
@@ -68,9 +76,8 @@ fn parse_notes(vault: &Path) -> anyhow::Result<()> {
 }
 
 /// One text of about a hundred tokens.
-fn encode() -> anyhow::Result<()> {
+fn encode(model: &Builtin) -> anyhow::Result<()> {
     let text: String = (0..60).map(|rank| word(rank * 17) + " ").collect();
-    let model = Builtin::new();
     // Reads the weights.
     model.embed(Role::Passage, &["a"])?;
     count("encode a text with the model", || model.embed(Role::Passage, &[&text]))?;
@@ -87,17 +94,18 @@ struct HotVault {
 }
 
 impl HotVault {
-    fn open(folder: &Path) -> anyhow::Result<Self> {
+    fn open(folder: &Path, model: &Arc<Builtin>) -> anyhow::Result<Self> {
         let clock = Arc::new(FixedClock::default());
         let store = Arc::new(EmbeddedStore::open(&folder.join(".quipu/index"))?);
-        let knowledge = Arc::new(Knowledge::new(Parts {
+        let knowledge = Knowledge::new(Parts {
             vault: Arc::new(FolderVault::open(folder, VaultOptions::default())?),
             store: store.clone(),
             clock: clock.clone(),
             sources: Arc::new(FolderSources::new(folder, clock.clone())),
             title_rule: Default::default(),
             stale_after: Knowledge::STALE_AFTER,
-        }));
+        });
+        let knowledge = Arc::new(knowledge.with_meaning(Meaning::new(model.clone(), store.clone())));
         let memory = Arc::new(Memory::new(MemoryParts {
             store: Arc::new(MemoryDatabase::in_memory()?),
             embedder: None,
@@ -122,18 +130,18 @@ impl HotVault {
         Ok(())
     }
 
-    fn scan_vectors(&self) -> anyhow::Result<()> {
+    fn scan_vectors(&self, space: &str) -> anyhow::Result<()> {
         let mut random = Random(5);
         let mut vector = || {
             let numbers: Vec<f32> = (0..DIMENSIONS).map(|_| random.below(2001) as f32 - 1000.0).collect();
             let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt();
             numbers.into_iter().map(|number| number / length).collect::<Vec<f32>>()
         };
-        let missing = self.store.missing(SPACE, Grade::FULL, usize::MAX)?;
+        let missing = self.store.missing(space, Grade::FULL, None, usize::MAX)?;
         let vectors: Vec<_> = missing.into_iter().map(|missing| (missing.hash, vector())).collect();
-        self.store.put_vectors(SPACE, Grade::FULL, &vectors)?;
+        self.store.put_vectors(space, Grade::FULL, &vectors)?;
         let wanted = vector();
-        let nearest = || self.store.nearest(&VectorQuery::new(SPACE, &wanted, 10));
+        let nearest = || self.store.nearest(&VectorQuery::new(space, &wanted, 10));
         // Loads the vectors.
         nearest()?;
         ensure!(count("scan vectors", nearest)?.len() == 10, "nothing is near");
@@ -152,6 +160,7 @@ impl HotVault {
             };
             self.call(None, "bulk_update", json!({ "entities": ranks.map(entity).collect::<Vec<_>>() }))?;
         }
+        self.call(Some("search by words and meaning"), "search", json!({ "query": format!("{common} {}", word(90)) }))?;
         self.call(Some("search_docs, first call"), "search_docs", json!({ "query": common }))?;
         self.call(Some("search_docs"), "search_docs", json!({ "query": word(200) }))?;
         self.call(
@@ -170,6 +179,19 @@ impl HotVault {
         let edit = |text: &str| json!({ "id": first, "edits": [{ "op": "append", "text": text }] });
         self.call(Some("edit_node, first call"), "edit_node", edit("One more line."))?;
         self.call(Some("edit_node"), "edit_node", edit("And another."))
+    }
+
+    /// Counts a start on the index that an earlier process left, and what a user does first.
+    fn start_again(&self, folder: &Path) -> anyhow::Result<()> {
+        let report = count("start on a saved index", || self.knowledge.start(&|_| {}))?;
+        ensure!(report.total > 0 && report.added == 0, "the saved index was not used");
+        self.call(Some("search_docs, first call after a start"), "search_docs", json!({ "query": word(30) }))?;
+        self.knowledge.prepare_for_changes();
+        std::fs::write(folder.join("saved.md"), format!("Saved, with {}.\n", word(40)))?;
+        let batch = FileBatch::Paths(vec![VaultPath::parse("saved.md")?]);
+        let report = count("index a saved file", || self.knowledge.apply(&batch, &|_| {}))?;
+        ensure!(report.added == 1, "the file was not indexed");
+        Ok(())
     }
 
     /// Calls a tool; counts the call if it has a path's name.

@@ -224,7 +224,7 @@ impl VectorStore for Mixed {
         self.stores.full.coverage(space)
     }
 
-    fn missing(&self, _: &str, _: Grade, _: usize) -> Result<Vec<MissingVector>, StoreError> {
+    fn missing(&self, _: &str, _: Grade, _: Option<&[NoteKey]>, _: usize) -> Result<Vec<MissingVector>, StoreError> {
         Ok(Vec::new())
     }
 

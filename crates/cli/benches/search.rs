@@ -126,7 +126,7 @@ fn fill(vault: &Path, knowledge: &Knowledge, store: &EmbeddedStore, model: &Buil
     let snapshot = knowledge.snapshot();
     let space = model.space();
     loop {
-        let missing = store.missing(space, Grade::FULL, BATCH)?;
+        let missing = store.missing(space, Grade::FULL, None, BATCH)?;
         if missing.is_empty() {
             return Ok(());
         }

@@ -209,6 +209,14 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
         self.store.store_links(links)
     }
 
+    fn store_lines(&self, segment: u32, bytes: &[u8]) -> Result<(), StoreError> {
+        self.store.store_lines(segment, bytes)
+    }
+
+    fn lines(&self, segment: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.lines(segment)
+    }
+
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.store.search_text(query)
     }

@@ -14,9 +14,13 @@ use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 fn open(vault: &Arc<MemVault>, clock: &Arc<FixedClock>) -> Knowledge {
+    open_stored(vault, clock, &MemNoteStorage::default())
+}
+
+fn open_stored(vault: &Arc<MemVault>, clock: &Arc<FixedClock>, storage: &MemNoteStorage) -> Knowledge {
     let knowledge = Knowledge::new(Parts {
         vault: vault.clone(),
-        store: Arc::new(MemNoteStorage::default().open()),
+        store: Arc::new(storage.open()),
         clock: clock.clone(),
         sources: Arc::new(MemSources::default()),
         title_rule: TitleRule::default(),
@@ -133,9 +137,70 @@ fn reading_ahead_changes_nothing_and_can_be_stopped() {
     }
     let knowledge = open(&vault, &clock);
     let asked = AtomicUsize::new(0);
-    knowledge.read_lines_ahead(|| asked.fetch_add(1, Ordering::Relaxed) == 0);
+    knowledge.read_lines_ahead(|| asked.fetch_add(1, Ordering::Relaxed) == 0).unwrap();
     assert_eq!(asked.into_inner(), 2, "stopped before the second storage");
     assert_eq!(found(&knowledge, "word").len(), 2100);
-    knowledge.read_lines_ahead(|| true);
+    knowledge.read_lines_ahead(|| true).unwrap();
     assert_eq!(found(&knowledge, "word").len(), 2100);
+}
+
+/// A vault of notes with random texts, its storage, and the segments stored.
+fn stored_lines(notes: usize) -> (Arc<MemVault>, Arc<FixedClock>, MemNoteStorage) {
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::new(clock.clone()));
+    let mut dice = Dice(11);
+    for number in 0..notes {
+        vault.put(&format!("note-{number}.md"), dice.text());
+    }
+    clock.advance(60_000_000_000);
+    let storage = MemNoteStorage::default();
+    open_stored(&vault, &clock, &storage).read_lines_ahead(|| true).unwrap();
+    (vault, clock, storage)
+}
+
+#[test]
+fn the_next_start_reads_the_stored_lines_and_only_changed_files() {
+    let (vault, clock, storage) = stored_lines(300);
+    assert_eq!(storage.lines().len(), 1);
+    vault.put("note-7.md", "---\ntags: [changed]\n---\none more line\n");
+    vault.put("note-299.md", "the last one\n");
+    vault.remove("note-8.md");
+    vault.put("new.md", "one new\n");
+    let knowledge = open_stored(&vault, &clock, &storage);
+    let queries = ["one", "検索", "c++", "e", "changed", "three four", "note"];
+    let expected = queries.map(|query| by_hand(&knowledge, &vault, query));
+    for number in (0..299).filter(|number| ![7, 8].contains(number)) {
+        vault.refuse_reading(&format!("note-{number}.md"));
+    }
+    assert_eq!(queries.map(|query| found(&knowledge, query)), expected);
+}
+
+#[test]
+fn damaged_stored_lines_cause_no_panic_and_are_built_again() {
+    let (vault, clock, storage) = stored_lines(100);
+    let whole = storage.lines()[&0].clone();
+    for cut in (0..whole.len()).step_by(whole.len() / 50) {
+        storage.put_lines(0, whole[..cut].to_vec());
+        let knowledge = open_stored(&vault, &clock, &storage);
+        assert_eq!(found(&knowledge, "one"), by_hand(&knowledge, &vault, "one"), "cut at {cut}");
+    }
+    let mut dice = Dice(5);
+    for _ in 0..200 {
+        let mut bytes = whole.clone();
+        for _ in 0..=dice.below(4) {
+            let at = dice.below(bytes.len());
+            bytes[at] = dice.below(256) as u8;
+        }
+        storage.put_lines(0, bytes);
+        let knowledge = open_stored(&vault, &clock, &storage);
+        // A store has a checksum; without one, other lines may be found.
+        for query in ["one", "検索", "e", "note"] {
+            found(&knowledge, query);
+        }
+        for number in 0..70 {
+            vault.put(&format!("note-{number}.md"), dice.text());
+        }
+        knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
+        found(&knowledge, "one");
+    }
 }

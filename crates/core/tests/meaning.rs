@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test shares fails as the test does")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use quipu_core::index::FileBatch;
 use quipu_core::parse::TitleRule;
@@ -50,6 +50,55 @@ fn open(fixture: &str) -> (Arc<MemVault>, Knowledge) {
     });
     knowledge.start(&|_| {}).unwrap();
     (vault, knowledge.with_meaning(Meaning::new(Arc::new(Same), store)))
+}
+
+/// Records the texts it gets.
+#[derive(Default)]
+struct Recording(Mutex<Vec<String>>);
+
+impl Embedder for Recording {
+    fn space(&self) -> &str {
+        "recording"
+    }
+
+    fn worth_beyond_english(&self) -> f32 {
+        1.0
+    }
+
+    fn unrelated(&self) -> f32 {
+        0.0
+    }
+
+    fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.0.lock().unwrap().extend(texts.iter().map(|text| (*text).to_owned()));
+        Ok(texts.iter().map(|_| vec![1.0, 0.0]).collect())
+    }
+}
+
+#[test]
+fn the_most_linked_and_the_newest_notes_are_embedded_first() {
+    let fixture = "//- hub.md\nthe hub\n//- second.md\nthe second\n//- a.md\n[[hub]] [[second]]\n//- b.md\n[[hub]]\n";
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
+    clock.advance(60_000_000_000);
+    vault.put("newest.md", "the newest\n");
+    let store = Arc::new(MemNoteStorage::default().open());
+    let embedder = Arc::new(Recording::default());
+    let knowledge = Knowledge::new(Parts {
+        vault,
+        store: store.clone(),
+        clock,
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    });
+    knowledge.start(&|_| {}).unwrap();
+    let knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store));
+    while knowledge.embed_some(2, Effort::OneThread).unwrap() != Round::Idle {}
+    let order: Vec<String> = embedder.0.lock().unwrap().clone();
+    let place = |text: &str| order.iter().position(|made| made.contains(text)).unwrap();
+    assert_eq!([place("the hub"), place("the newest"), place("the second")], [0, 1, 2], "{order:?}");
+    assert_eq!(order.len(), 5, "each passage once");
 }
 
 /// Embeds until there is nothing to do; says how many passages there are and how many have vectors then.

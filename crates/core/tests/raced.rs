@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
 
+use quipu_core::index::FileBatch;
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::notes::{NewNote, NoteUpdate};
 use quipu_core::parse::TitleRule;
@@ -17,11 +18,18 @@ use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 /// A vault in which another process applies every call after the check for an applied request and before the write.
-struct Raced(MemVault);
+struct Raced(MemVault, Option<AfterListing>);
+
+/// What another process does after the vault was listed, before the listing is used.
+type AfterListing = Box<dyn Fn(&MemVault) + Send + Sync>;
 
 impl VaultFiles for Raced {
     fn list(&self) -> Result<Listing, VaultError> {
-        self.0.list()
+        let listing = self.0.list();
+        if let Some(after) = &self.1 {
+            after(&self.0);
+        }
+        listing
     }
     fn list_below(&self, path: &VaultPath) -> Result<Listing, VaultError> {
         self.0.list_below(path)
@@ -80,7 +88,7 @@ fn knowledge_of(vault: Arc<dyn VaultFiles>, clock: Arc<FixedClock>) -> Knowledge
 fn call_already_applied_by_another_process_is_answered_as_done() {
     let clock = Arc::new(FixedClock::default());
     let files = MemVault::from_fixture(clock.clone(), "//- a.md\nold\n//- b.md\n[[a]]\n");
-    let knowledge = knowledge_of(Arc::new(Raced(files)), clock);
+    let knowledge = knowledge_of(Arc::new(Raced(files, None)), clock);
     let session = Session::default();
     let key = |number| Some(RequestKey(number));
 
@@ -185,4 +193,35 @@ fn failed_write_is_reported_if_past_requests_cannot_be_read() {
     let knowledge = knowledge_of(Arc::new(vault), clock);
     let error = knowledge.delete_note(&Session::default(), Some(RequestKey(3)), "b.md").unwrap_err();
     assert!(error.to_string().contains("no storage space"), "{error}");
+}
+
+#[test]
+fn a_file_saved_while_the_vault_is_listed_is_indexed_at_once_and_kept() {
+    let clock = Arc::new(FixedClock::default());
+    let files = MemVault::from_fixture(clock.clone(), "//- old.md\nold\n//- gone.md\ngone\n");
+    // Times of younger files are not trusted.
+    clock.advance(60_000_000_000);
+    let knowledge: Arc<OnceLock<Weak<Knowledge>>> = Arc::default();
+    let served = knowledge.clone();
+    let save = move |files: &MemVault| {
+        // Not during the start.
+        let Some(knowledge) = served.get().and_then(Weak::upgrade) else { return };
+        files.put("new.md", "new\n");
+        let path = VaultPath::parse("new.md").unwrap();
+        knowledge.apply(&FileBatch::Paths(vec![path]), &|_| {}).unwrap();
+        if files.text("gone.md").is_some() {
+            files.remove("gone.md");
+        }
+    };
+    let open = Arc::new(knowledge_of(Arc::new(Raced(files, Some(Box::new(save)))), clock));
+    knowledge.set(Arc::downgrade(&open)).unwrap();
+    // The listing has no `new.md`, and still has `gone.md`.
+    open.apply(&FileBatch::All, &|_| {}).unwrap();
+    let ids = || -> Vec<String> {
+        let snapshot = open.snapshot();
+        snapshot.files().map(|key| snapshot.note(key).id.to_string()).collect()
+    };
+    assert_eq!(ids(), ["gone.md", "new.md", "old.md"]);
+    open.apply(&FileBatch::All, &|_| {}).unwrap();
+    assert_eq!(ids(), ["new.md", "old.md"]);
 }

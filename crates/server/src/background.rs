@@ -1,6 +1,7 @@
-//! Work at the lowest priority. First every passage gets a coarse vector, so that search by meaning finds it; then lines are
-//! read ahead for the first search of documents; then the model embeds passages without a full vector, a few at a time, so
-//! that it can stop at once and continue later. Changed notes get coarse vectors between two rounds of the model.
+//! Work beside the calls. First every passage gets a coarse vector, as soon as the vault is indexed, so that search by meaning
+//! finds it. The rest has the lowest priority: lines are read ahead for the first search of documents; then the model embeds
+//! passages without a full vector, a few at a time, so that it can stop at once and continue later. Changed notes get coarse
+//! vectors between two rounds of the model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,8 @@ use quipu_core::search::{Effort, EmbeddingFailed, Round};
 
 /// Passages of one round: a tenth of a second of work for the builtin model.
 const ROUND: usize = 8;
+/// How often it checks whether it has to end while the vault is indexed.
+const INDEX_CHECK: Duration = Duration::from_millis(100);
 /// How often it checks for work.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a provider failed.
@@ -42,7 +45,6 @@ impl BackgroundWorker {
             let _ = wake_up.try_send(());
         }));
         std::thread::Builder::new().name("background".into()).spawn(move || {
-            lower_priority();
             work.run();
             // First, so that the thread that waits for this one is the last to hold the vault.
             drop(work);
@@ -71,13 +73,14 @@ struct WorkerState {
 
 impl WorkerState {
     fn run(&self) {
-        while self.goes_on() && !self.knowledge.wait_ready(Duration::ZERO) {
-            let _ = self.woken.recv_timeout(CHECK_INTERVAL);
-        }
+        while self.goes_on() && !self.knowledge.wait_ready(INDEX_CHECK) {}
         if let Err(error) = self.embed_changed() {
             tracing::warn!("{error}; until it works again, notes are searched by words only");
         }
-        self.knowledge.read_lines_ahead(|| self.goes_on());
+        lower_priority();
+        if let Err(error) = self.knowledge.read_lines_ahead(|| self.goes_on()) {
+            tracing::warn!("the next first search of documents will be slower: {error}: {}", error.source);
+        }
         self.embed();
     }
 

@@ -232,6 +232,8 @@ impl IndexMaintainer {
         if watcher.is_none() {
             *watcher = Some(self.start_watching());
             drop(watcher);
+            // First, because a file saved meanwhile waits for it.
+            self.open.knowledge().prepare_for_changes();
             self.reporter.report(self.open.knowledge().apply(&FileBatch::All, &|_| {}));
         }
     }

@@ -54,7 +54,7 @@ pub fn tighten(own_folder: &Path) -> io::Result<()> {
     let vault = own_folder.parent().unwrap_or(Path::new(".")).metadata()?;
     folder.check_owner(vault.uid())?;
     // Versions in the trash keep the permissions of their notes, and are restored with them.
-    let faults = folder.tighten(&|name| [INDEX, "text", "backups", "share"].contains(&name))?;
+    let faults = folder.tighten(&|name| [INDEX, "text", "lines", "backups", "share"].contains(&name))?;
     faults.into_iter().for_each(|fault| tracing::warn!("{fault}"));
     Ok(())
 }

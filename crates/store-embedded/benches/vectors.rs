@@ -69,7 +69,7 @@ fn fill(folder: &Path, rows: usize) {
     let (mut listing, mut putting) = (Duration::ZERO, Duration::ZERO);
     loop {
         let start = Instant::now();
-        let missing = store.missing(SPACE, Grade::FULL, 64).unwrap();
+        let missing = store.missing(SPACE, Grade::FULL, None, 64).unwrap();
         listing += start.elapsed();
         if missing.is_empty() {
             break;
@@ -127,7 +127,7 @@ fn updates(store: &EmbeddedStore) {
         let note = note("n7.md", text);
         store.apply(&[NoteChange::Put { key: NoteKey(7), note: &note, text }]).unwrap();
     });
-    let missing = store.missing(SPACE, Grade::FULL, 64).unwrap();
+    let missing = store.missing(SPACE, Grade::FULL, None, 64).unwrap();
     assert_eq!(missing.len(), 1);
     let grades: Vec<u8> = (1..=ROUNDS as u8).collect();
     print_costs("a vector replaced", &grades, |grade| {

@@ -10,6 +10,7 @@ use rustix::fs::OFlags;
 
 use crate::catalog::Catalog;
 use crate::index_database::IndexFileError;
+use crate::lines::{self, LineFiles};
 use crate::text::{SectionIndex, TextError};
 use quipu_own_folder::OwnFolder;
 
@@ -40,6 +41,7 @@ pub(crate) struct OpenedFolder {
     pub(crate) own: Arc<OwnFolder>,
     pub(crate) catalog: Catalog,
     pub(crate) text: SectionIndex,
+    pub(crate) lines: LineFiles,
     pub(crate) lock: File,
     /// What was rebuilt and why, as sentences.
     pub(crate) notices: Vec<String>,
@@ -51,14 +53,16 @@ pub(crate) fn open(folder: &Path, empty: bool) -> Result<OpenedFolder, StoreOpen
     refuse_special_files(folder).map_err(fail)?;
     let own = Arc::new(open_folder(folder).map_err(fail)?);
     let lock = lock(&own)?;
+    let lines = LineFiles::open(&own).map_err(fail)?;
     if empty {
+        lines.clear().map_err(fail)?;
         Catalog::remove_file(&own).map_err(|error| failed(folder, error))?;
         SectionIndex::remove(&own).map_err(fail)?;
     }
     let mut notices = Vec::new();
     let catalog = open_catalog(&own, &mut notices).map_err(|error| failed(folder, error))?;
     let text = open_text(&own, &mut notices).map_err(|error| failed(folder, error))?;
-    Ok(OpenedFolder { own, catalog, text, lock, notices })
+    Ok(OpenedFolder { own, catalog, text, lines, lock, notices })
 }
 
 /// The bytes of all files.
@@ -90,7 +94,7 @@ fn refuse_special_files(folder: &Path) -> std::io::Result<()> {
         Err(error) => Err(error),
     };
     // Neither part has folders of its own below these.
-    for place in [folder.to_owned(), folder.join(TEXT)] {
+    for place in [folder.to_owned(), folder.join(TEXT), folder.join(lines::FOLDER)] {
         check(&place)?;
         let entries = match std::fs::read_dir(&place) {
             Ok(entries) => entries,

@@ -1,5 +1,5 @@
-//! The default stores. The index of notes is one folder that may be deleted: a catalog in SQLite, the words in tantivy, and
-//! the vectors of passages. Memory is one SQLite file that must not be deleted.
+//! The default stores. The index of notes is one folder that may be deleted: a catalog in SQLite, the words in tantivy, the
+//! line index and the vectors of passages. Memory is one SQLite file that must not be deleted.
 //!
 //! The catalog is written first and decides. The text index records its position, so the next load knows what a crash took
 //! from it.
@@ -13,6 +13,7 @@ mod folder;
 #[cfg(test)]
 mod format_guard;
 mod index_database;
+mod lines;
 mod memory;
 mod row;
 mod sqlite;

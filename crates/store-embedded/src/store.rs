@@ -13,6 +13,7 @@ use quipu_core::search::PASSAGES_VERSION;
 use crate::catalog::Catalog;
 use crate::folder::{self, StoreOpenError};
 use crate::index_database::IndexFileError;
+use crate::lines::LineFiles;
 use crate::sqlite;
 use crate::text::{IndexPosition, SectionIndex, TextChange, TextError};
 use crate::vectors::{Vectors, passages_of};
@@ -22,6 +23,7 @@ pub struct EmbeddedStore {
     /// Locked during all of `apply`, so that the text index gets lists of changes in the catalog's order.
     pub(crate) catalog: Mutex<Catalog>,
     text: SectionIndex,
+    lines: LineFiles,
     pub(crate) vectors: Vectors,
     /// Whether the text index was damaged and reset while open, so that texts are missing from it.
     is_text_lost: AtomicBool,
@@ -61,6 +63,7 @@ impl EmbeddedStore {
         Self {
             catalog: Mutex::new(parts.catalog),
             text: parts.text,
+            lines: parts.lines,
             vectors: Vectors::new(Some(parts.own)),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::new(parts.notices),
@@ -74,6 +77,7 @@ impl EmbeddedStore {
         Ok(Self {
             catalog: Mutex::new(Catalog::in_memory().map_err(|error| StoreError::new("open the index", error))?),
             text: SectionIndex::in_memory().map_err(|error| StoreError::new("open the index", error))?,
+            lines: LineFiles::in_memory(),
             vectors: Vectors::new(None),
             is_text_lost: AtomicBool::new(false),
             notices: Mutex::default(),
@@ -167,6 +171,7 @@ impl EmbeddedStore {
     /// The text index is emptied: its segments have the words of deleted notes until a merge.
     fn rewrite(&self) -> Result<(), StoreFault> {
         let mut catalog = self.catalog();
+        self.lines.clear()?;
         self.is_text_lost.store(true, Ordering::Release);
         catalog.mark_missing_texts(None)?;
         self.text.reset()?;
@@ -241,6 +246,14 @@ impl NoteStore for EmbeddedStore {
         self.catalog().store_links(links).map_err(|error| StoreError::new("update the index", error))
     }
 
+    fn store_lines(&self, segment: u32, bytes: &[u8]) -> Result<(), StoreError> {
+        self.lines.store(segment, bytes).map_err(|error| StoreError::new("update the index", error))
+    }
+
+    fn lines(&self, segment: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.lines.read(segment).map_err(|error| StoreError::new("load the index", error))
+    }
+
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.ask_text(|index| index.search(query)).map_err(|error| StoreError::new("search the index", error))
     }
@@ -272,6 +285,8 @@ impl NoteStore for EmbeddedStore {
 /// Why the store failed.
 #[derive(Debug, thiserror::Error)]
 enum StoreFault {
+    #[error(transparent)]
+    File(#[from] std::io::Error),
     #[error(transparent)]
     Index(#[from] IndexFileError),
     #[error(transparent)]

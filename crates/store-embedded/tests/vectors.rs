@@ -33,7 +33,7 @@ fn put_sections(store: &EmbeddedStore, key: u32, sections: usize) {
 }
 
 fn missing(store: &EmbeddedStore) -> Vec<MissingVector> {
-    store.missing(SPACE, Grade::FULL, usize::MAX).unwrap()
+    store.missing(SPACE, Grade::FULL, None, usize::MAX).unwrap()
 }
 
 /// Embeds what is missing by vectors drawn one after the other, and returns these by section of the note 0.
@@ -239,7 +239,7 @@ fn long_unused_vectors_are_deleted() {
     put_sections(&store, 0, 3);
     put_sections(&store, 1, 5);
     embed_all(&store, || vec![1.0, 0.0]);
-    let passage = &store.missing("old model", Grade::FULL, 1).unwrap()[0];
+    let passage = &store.missing("old model", Grade::FULL, None, 1).unwrap()[0];
     store.put_vectors("old model", Grade::FULL, &[(passage.hash, vec![1.0])]).unwrap();
     store.apply(&[NoteChange::Remove { key: NoteKey(1) }]).unwrap();
     drop(store);
@@ -284,7 +284,7 @@ fn searches_see_complete_vectors_during_writes() {
         }
         let editor = scope.spawn(|| (0..100).for_each(|round| put_sections(&store, round % 20, round as usize % 7)));
         while !editor.is_finished() || !missing(&store).is_empty() {
-            let some = store.missing(SPACE, Grade::FULL, 7).unwrap();
+            let some = store.missing(SPACE, Grade::FULL, None, 7).unwrap();
             let vectors: Vec<_> = some.iter().map(|passage| (passage.hash, vec![0.6, 0.8])).collect();
             store.put_vectors(SPACE, Grade::FULL, &vectors).unwrap();
         }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use deadpool_postgres::Client;
 use parking_lot::Mutex;
 use pgvector::HalfVector;
+use quipu_core::model::NoteKey;
 use quipu_core::ports::{Coverage, Grade, MissingVector, PassageHash, StoreError, VectorHit, VectorQuery, VectorStore};
 use tokio_postgres::Row;
 
@@ -156,11 +157,17 @@ impl SharedVectors {
 }
 
 impl VectorStore for SharedVectors {
-    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
+    fn missing(
+        &self,
+        space: &str,
+        grade: Grade,
+        of: Option<&[NoteKey]>,
+        limit: usize,
+    ) -> Result<Vec<MissingVector>, StoreError> {
         let is_full = grade >= Grade::FULL;
         loop {
             let mut missing =
-                self.own.missing(space, grade, if is_full { limit.saturating_mul(WIDER) } else { limit })?;
+                self.own.missing(space, grade, of, if is_full { limit.saturating_mul(WIDER) } else { limit })?;
             let hashes: Vec<&[u8]> = missing.iter().map(|passage| &passage.hash.0[..]).collect();
             if hashes.is_empty() {
                 return Ok(missing);

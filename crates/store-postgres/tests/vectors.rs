@@ -25,7 +25,13 @@ impl OwnVectors {
 }
 
 impl VectorStore for OwnVectors {
-    fn missing(&self, _: &str, _: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
+    fn missing(
+        &self,
+        _: &str,
+        _: Grade,
+        _: Option<&[NoteKey]>,
+        limit: usize,
+    ) -> Result<Vec<MissingVector>, StoreError> {
         let missing = self.passages.iter().filter(|hash| self.get(**hash).is_none()).take(limit);
         Ok(missing.map(|hash| MissingVector { key: NoteKey(1), passage: 0, hash: *hash }).collect())
     }
@@ -62,7 +68,7 @@ fn server(url: &str, passages: u8) -> (Arc<OwnVectors>, SharedVectors) {
 }
 
 fn missing(server: &SharedVectors, limit: usize) -> Vec<PassageHash> {
-    let missing = server.missing(SPACE, Grade::FULL, limit).expect("readable");
+    let missing = server.missing(SPACE, Grade::FULL, None, limit).expect("readable");
     missing.into_iter().map(|passage| passage.hash).collect()
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct StoredNotes {
     fingerprint: String,
     pub(crate) notes: BTreeMap<NoteKey, (Note, String)>,
     links: Option<Vec<u8>>,
+    lines: BTreeMap<u32, Vec<u8>>,
     /// By space. They survive the deletion of notes.
     pub(crate) vectors: BTreeMap<String, SpaceVectors>,
 }
@@ -67,6 +68,18 @@ impl MemNoteStorage {
     /// Replaces them by other bytes, as a disk error might.
     pub fn put_links(&self, links: &[u8]) {
         self.0.lock().links = Some(links.to_vec());
+    }
+}
+
+impl MemNoteStorage {
+    /// The segments of the line index.
+    pub fn lines(&self) -> BTreeMap<u32, Vec<u8>> {
+        self.0.lock().lines.clone()
+    }
+
+    /// Replaces one by other bytes.
+    pub fn put_lines(&self, segment: u32, bytes: Vec<u8>) {
+        self.0.lock().lines.insert(segment, bytes);
     }
 }
 
@@ -137,6 +150,15 @@ impl NoteStore for MemStore {
         Ok(())
     }
 
+    fn store_lines(&self, segment: u32, bytes: &[u8]) -> Result<(), StoreError> {
+        self.kept().lines.insert(segment, bytes.to_vec());
+        Ok(())
+    }
+
+    fn lines(&self, segment: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.kept().lines.get(&segment).cloned())
+    }
+
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         let kept = self.kept();
         let lost = self.lost();
@@ -196,6 +218,7 @@ impl NoteStore for MemStore {
     }
 
     fn scrub(&self) -> Result<(), StoreError> {
+        self.kept().lines.clear();
         Ok(())
     }
 

@@ -24,11 +24,26 @@ impl SpaceVectors {
 }
 
 impl VectorStore for MemStore {
-    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
+    fn missing(
+        &self,
+        space: &str,
+        grade: Grade,
+        of: Option<&[NoteKey]>,
+        limit: usize,
+    ) -> Result<Vec<MissingVector>, StoreError> {
         let kept = self.kept();
         let has = |hash| kept.vectors.get(space).and_then(|vectors| vectors.get(hash)).is_some_and(|of| of.0 >= grade);
         let mut all = all_passages(&kept);
-        all.sort_by_key(|passage| (Reverse(kept.notes[&passage.key].0.stat.newness()), passage.key, passage.index));
+        match of {
+            Some(keys) => {
+                let place = |passage: &PlacedPassage| keys.iter().position(|key| *key == passage.key);
+                all.retain(|passage| place(passage).is_some());
+                all.sort_by_key(|passage| (place(passage), passage.index));
+            }
+            None => all.sort_by_key(|passage| {
+                (Reverse(kept.notes[&passage.key].0.stat.newness()), passage.key, passage.index)
+            }),
+        }
         let mut named = BTreeSet::new();
         let missing = all.into_iter().filter(|passage| !has(passage.hash) && named.insert(passage.hash));
         Ok(missing

@@ -93,7 +93,7 @@ fn coverage(store: &impl VectorStore, space: &str) -> (usize, usize) {
 
 /// The keys and passages that lack a vector of full grade.
 fn missing(store: &impl VectorStore, space: &str) -> Vec<(u32, usize)> {
-    let missing = store.missing(space, Grade::FULL, usize::MAX).expect("it lists");
+    let missing = store.missing(space, Grade::FULL, None, usize::MAX).expect("it lists");
     missing.iter().map(|passage| (passage.key.0, passage.passage)).collect()
 }
 
@@ -103,7 +103,7 @@ pub fn without_vectors_all_passages_are_missing_and_none_is_found<S: NoteStorage
     assert_eq!((missing(&store, SPACE), coverage(&store, SPACE)), (vec![], (0, 0)));
     put(&store, 3, "a.md", "alpha\n## Two\nbeta");
     assert_eq!((missing(&store, SPACE), coverage(&store, SPACE)), (vec![(3, 0), (3, 1)], (2, 0)));
-    let named = store.missing(SPACE, Grade::FULL, 1).expect("it lists");
+    let named = store.missing(SPACE, Grade::FULL, None, 1).expect("it lists");
     assert_eq!((named.len(), named[0].hash), (1, hashes("a.md", "alpha\n## Two\nbeta")[0]));
     assert_eq!(near(&store, SPACE, 10), []);
     store.put_vectors(SPACE, Grade::FULL, &[]).expect("nothing is kept as well");
@@ -199,7 +199,7 @@ pub fn higher_grade_replaces_a_lower_one_only<S: NoteStorage<Store: BothStores>>
     put(&store, 1, "m.md", "text");
     let hash = hashes("n.md", "text")[0];
     let put = |grade, degrees| store.put_vectors(SPACE, Grade(grade), &[(hash, at(degrees))]).expect("it is kept");
-    let lack = |grade| store.missing(SPACE, Grade(grade), 9).expect("it lists").iter().map(|l| l.key.0).collect();
+    let lack = |grade| store.missing(SPACE, Grade(grade), None, 9).expect("it lists").iter().map(|l| l.key.0).collect();
     put(0, 70.0);
     assert_eq!(near(&store, SPACE, 9), [(0, 0, 70)]);
     let lists: [Vec<u32>; 2] = [lack(0), lack(1)];
@@ -354,7 +354,7 @@ pub fn vectors_survive_reopening<S: NoteStorage<Store: BothStores>>(storage: &S)
     if storage.lasts() {
         let store = opened(storage);
         assert_eq!((near(&store, SPACE, 9), coverage(&store, SPACE)), (vec![(0, 0, 10)], (1, 1)));
-        assert_eq!(store.missing(SPACE, Grade(7), 9).expect("it lists"), []);
+        assert_eq!(store.missing(SPACE, Grade(7), None, 9).expect("it lists"), []);
         assert_eq!(missing(&store, SPACE), [(0, 0)]);
     }
 }
@@ -417,8 +417,16 @@ pub fn random_vector_changes_match_the_model<S: NoteStorage<Store: BothStores>>(
                     apply(&store, &changes);
                 }
                 Step::Embed { space, grade, limit } => {
-                    let missing = model.missing(&spaces[space], Grade(grade), limit).expect("it lists");
-                    prop_assert_eq!(&store.missing(&spaces[space], Grade(grade), limit).expect("it lists"), &missing);
+                    let missing = model.missing(&spaces[space], Grade(grade), None, limit).expect("it lists");
+                    prop_assert_eq!(
+                        &store.missing(&spaces[space], Grade(grade), None, limit).expect("it lists"),
+                        &missing
+                    );
+                    let some = [NoteKey(5), NoteKey(1), NoteKey(99), NoteKey(3)];
+                    let of_some = |store: &dyn VectorStore| {
+                        store.missing(&spaces[space], Grade(grade), Some(&some), limit).expect("it lists")
+                    };
+                    prop_assert_eq!(of_some(&store), of_some(&model));
                     let vectors: Vec<_> = missing.iter().map(|passage| (passage.hash, spread(passage.hash))).collect();
                     model.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");
                     store.put_vectors(&spaces[space], Grade(grade), &vectors).expect("vectors are kept");

@@ -233,7 +233,7 @@ impl OpenVault {
         };
         let took = meter.finish(output);
         let report = report?;
-        self.save_links();
+        self.save_derived();
         for notice in self.store.notices() {
             tracing::warn!("{notice}");
         }
@@ -244,9 +244,10 @@ impl OpenVault {
         self.knowledge.snapshot().files().len()
     }
 
-    /// Saves resolved links, so that the next start need not resolve them again.
-    pub(super) fn save_links(&self) {
-        if let Err(error) = self.knowledge.store_links() {
+    /// Saves resolved links and the line index, so that the next start need not compute them again.
+    pub(super) fn save_derived(&self) {
+        let saved = self.knowledge.store_links().and_then(|()| self.knowledge.store_lines());
+        if let Err(error) = saved {
             tracing::warn!("the next start will be slower: {error}: {}", error.source);
         }
     }

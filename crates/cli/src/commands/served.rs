@@ -70,7 +70,7 @@ impl ServedVault for OpenVault {
     }
 
     fn save(&self) {
-        self.save_links();
+        self.save_derived();
         self.settle_memory();
     }
 

@@ -238,9 +238,14 @@ impl Indexer {
 
     /// Applies changed files: read, parse, save, resolve, publish, announce.
     pub fn apply(&self, batch: &FileBatch, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
+        // Before the lock: listing a big vault takes long, and a saved file must not wait for it.
+        let listing = matches!(batch, FileBatch::All).then(|| self.reader.vault.list()).transpose()?;
         let mut writer = self.writer();
         let before = self.snapshot();
-        let plan = ReadPlan::new(&*self.reader.vault, &writer, &before, batch)?;
+        let plan = match listing {
+            Some(listing) => ReadPlan::for_older_listing(&*self.reader.vault, &writer, &before, listing),
+            None => ReadPlan::new(&*self.reader.vault, &writer, &before, batch)?,
+        };
         let report = self.execute(&mut writer, plan, progress);
         self.detect_outside(&writer, &before, true);
         self.detect_moves(&mut writer, &before);

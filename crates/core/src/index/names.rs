@@ -34,20 +34,41 @@ struct NoteName {
     pairs: u32,
 }
 
-/// Two neighbouring characters and how often they occurred in the name before, so that repetitions count.
-type Pair = (char, char, u16);
+/// Two neighbouring characters, and in the lowest [`REPEAT_BITS`] how often they occurred in the name before, so that
+/// repetitions count. One number, because hashing and sorting these takes most of the time of building the table.
+type Pair = u64;
+
+const REPEAT_BITS: u32 = 16;
+
+/// Notes whose names one task adds.
+const NOTES_A_TASK: usize = 4096;
 
 impl NameTable {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
-        let mut table = Self { names: Vec::new(), with_pair: FxHashMap::default() };
-        for key in snapshot.files() {
-            let mut folded: Vec<String> = names_of(snapshot.note(key)).map(fold).collect();
+        let parts: Vec<Self> =
+            snapshot.order().par_chunks(NOTES_A_TASK).map(|keys| Self::of_notes(snapshot, keys)).collect();
+        let mut parts = parts.into_iter();
+        let mut table = parts.next().unwrap_or_else(|| Self::of_notes(snapshot, &[]));
+        for part in parts {
+            let before = u32::try_from(table.names.len()).expect("a vault has fewer than four billion names");
+            table.names.extend(part.names);
+            for (pair, places) in part.with_pair {
+                table.with_pair.entry(pair).or_default().extend(places.into_iter().map(|place| before + place));
+            }
+        }
+        table
+    }
+
+    fn of_notes(snapshot: &Snapshot, keys: &[NoteKey]) -> Self {
+        let mut table = Self { names: Vec::with_capacity(2 * keys.len()), with_pair: FxHashMap::default() };
+        for key in keys {
+            let mut folded: Vec<String> = names_of(snapshot.note(*key)).map(fold).collect();
             folded.sort_unstable();
             folded.dedup();
             for name in folded {
-                let place = u32::try_from(table.names.len()).expect("a vault has fewer than four billion names");
+                let place = table.names.len() as u32;
                 let pairs = pairs(&name);
-                table.names.push(NoteName { key, text: name.into(), pairs: pairs.len() as u32 });
+                table.names.push(NoteName { key: *key, text: name.into(), pairs: pairs.len() as u32 });
                 for pair in pairs {
                     table.with_pair.entry(pair).or_default().push(place);
                 }
@@ -170,12 +191,14 @@ const MAX_NAME_BYTES: usize = 1000;
 /// Pairs of neighbouring characters, without spaces.
 fn pairs(folded: &str) -> Vec<Pair> {
     let characters: Vec<char> = folded.chars().filter(|c| !c.is_whitespace()).collect();
-    let mut pairs: Vec<Pair> = characters.windows(2).map(|pair| (pair[0], pair[1], 0)).collect();
+    let pair = |pair: &[char]| (u64::from(pair[0]) << 32 | u64::from(pair[1])) << REPEAT_BITS;
+    let mut pairs: Vec<Pair> = characters.windows(2).map(pair).collect();
     pairs.sort_unstable();
     for at in 1..pairs.len() {
-        let (first, second, before) = pairs[at - 1];
-        if (pairs[at].0, pairs[at].1) == (first, second) {
-            pairs[at].2 = before.saturating_add(1);
+        let before = pairs[at - 1];
+        // One that occurs more often than the bits can count stays as it is: no name is that long.
+        if pairs[at] >> REPEAT_BITS == before >> REPEAT_BITS && (before + 1) >> REPEAT_BITS == before >> REPEAT_BITS {
+            pairs[at] = before + 1;
         }
     }
     pairs

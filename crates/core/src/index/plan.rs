@@ -50,8 +50,10 @@ impl ReadPlan {
     ) -> Result<Self, VaultError> {
         let mut plan = Self::default();
         match batch {
-            FileBatch::All => return Ok(Self::for_listing(writer, snapshot, vault.list()?)),
-            FileBatch::AllRehashed => plan.compare(snapshot, vault.list()?, snapshot.files().collect(), |_| false),
+            FileBatch::All => return Ok(Self::for_older_listing(vault, writer, snapshot, vault.list()?)),
+            FileBatch::AllRehashed => {
+                plan.compare(snapshot, vault.list()?, snapshot.files().collect(), |_| false, |_| true);
+            }
             FileBatch::Files(paths) => {
                 let read = |path: &VaultPath| FileToRead { path: path.clone(), key: snapshot.find_exact(path) };
                 plan.read.extend(paths.iter().map(read));
@@ -60,7 +62,9 @@ impl ReadPlan {
             FileBatch::Paths(paths) => {
                 for path in paths {
                     match vault.list_below(path) {
-                        Ok(listing) => plan.compare(snapshot, listing, snapshot.files_below(path), |_| false),
+                        Ok(listing) => {
+                            plan.compare(snapshot, listing, snapshot.files_below(path), |_| false, |_| true);
+                        }
                         // The other paths are still read, and the notes known here stay.
                         Err(error) => {
                             plan.unlisted += 1;
@@ -92,19 +96,40 @@ impl ReadPlan {
 
     /// The plan for the whole vault: a file is skipped when its time and size are unchanged and can be trusted.
     pub(super) fn for_listing(writer: &Writer, snapshot: &Snapshot, listing: Listing) -> Self {
+        Self::of_all(writer, snapshot, listing, |_| true)
+    }
+
+    /// The same for a listing that may be older than the snapshot: a note that it does not have may be new, so its file is
+    /// looked for.
+    pub(super) fn for_older_listing(
+        vault: &dyn VaultFiles,
+        writer: &Writer,
+        snapshot: &Snapshot,
+        listing: Listing,
+    ) -> Self {
+        // A file that cannot be looked for is not removed: the next pass decides.
+        let is_gone = |path: &VaultPath| {
+            vault.list_below(path).is_ok_and(|below| below.files.iter().all(|file| file.path != *path))
+        };
+        Self::of_all(writer, snapshot, listing, is_gone)
+    }
+
+    fn of_all(writer: &Writer, snapshot: &Snapshot, listing: Listing, is_gone: impl Fn(&VaultPath) -> bool) -> Self {
         let mut plan = Self::default();
         let trusted = |key: NoteKey| !writer.unsaved.contains(&key) && !writer.unsettled.contains(&key);
-        plan.compare(snapshot, listing, snapshot.files().collect(), trusted);
+        plan.compare(snapshot, listing, snapshot.files().collect(), trusted, is_gone);
         plan.without_duplicates()
     }
 
-    /// Adds the differences between some files and the notes known there.
+    /// Adds the differences between some files and the notes known there. `is_gone` is asked about a note that the listing
+    /// does not have.
     fn compare(
         &mut self,
         snapshot: &Snapshot,
         listing: Listing,
         known: Vec<NoteKey>,
         trusted: impl Fn(NoteKey) -> bool,
+        is_gone: impl Fn(&VaultPath) -> bool,
     ) {
         let mut by_path: FxHashMap<&str, NoteKey> = FxHashMap::default();
         for key in known {
@@ -119,7 +144,7 @@ impl ReadPlan {
                 self.read.push(FileToRead { path: file.path, key });
             }
         }
-        self.removed.extend(by_path.into_values());
+        self.removed.extend(by_path.into_values().filter(|key| is_gone(&snapshot.note(*key).path)));
     }
 
     /// One decision for each file. A folder and a file in it are listed a moment apart and may disagree: then reading the

@@ -177,9 +177,10 @@ impl Snapshot {
 
     /// The distinct broken links of a note, without attachments.
     pub fn broken_links(&self, key: NoteKey) -> impl Iterator<Item = &Link> {
-        self.distinct_links(key)
-            .filter(|resolved| resolved.target.is_none() && !resolved.link.is_attachment())
-            .map(|resolved| resolved.link)
+        let mut known = FxHashSet::default();
+        // Filtered first: most notes have none, and a start asks every note.
+        let broken = self.links(key).filter(|resolved| resolved.target.is_none() && !resolved.link.is_attachment());
+        broken.map(|resolved| resolved.link).filter(move |link| known.insert((link.syntax, link.target.as_str())))
     }
 
     /// The graph of links.

@@ -116,9 +116,11 @@ impl Writer {
 
     /// Builds what resolving a small change needs.
     pub(super) fn link_tables(&mut self, snapshot: &Snapshot) -> (&mut Resolver, &mut FxHashMap<u64, Vec<NoteKey>>) {
-        (
-            self.resolver.get_or_insert_with(|| snapshot.resolver()),
-            self.sources_by_target.get_or_insert_with(|| sources_by_target(snapshot.entries())),
+        let Self { resolver, sources_by_target: sources, .. } = self;
+        // Both take a tenth of a second and more in a big vault, while a saved file waits.
+        rayon::join(
+            || resolver.get_or_insert_with(|| snapshot.resolver()),
+            || sources.get_or_insert_with(|| sources_by_target(snapshot.entries())),
         )
     }
 

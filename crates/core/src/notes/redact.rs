@@ -97,7 +97,7 @@ impl Knowledge {
         if self.is_placeholder(pending)? {
             self.indexer.apply_written(writer, vec![removed(&pending.path)]);
         }
-        self.store.scrub().map_err(IndexError::from)?;
+        self.lines.forget(|| self.store.scrub()).map_err(IndexError::from)?;
         let before = WriteNumber(pending.number.0.saturating_add(1));
         let names = self.trace_before(pending.path.clone(), before, pending.at_ns)?.names;
         Ok(self.vault.forget(&names)?)

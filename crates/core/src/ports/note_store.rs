@@ -29,6 +29,13 @@ pub trait NoteStore: Send + Sync {
     /// notes they belong to, so they may be older than the notes.
     fn store_links(&self, links: &[u8]) -> Result<(), StoreError>;
 
+    /// Stores a segment of the line index, replacing an earlier one. The bytes contain the versions of the notes they are of,
+    /// so they may be older than the notes. A store that does not outlive the process need not keep them.
+    fn store_lines(&self, segment: u32, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// The bytes last given to [`NoteStore::store_lines`]; `None` if they are missing or damaged.
+    fn lines(&self, segment: u32) -> Result<Option<Vec<u8>>, StoreError>;
+
     /// The sections that match best, best first, ties by key and section. Sections that tie with the last one within the
     /// limit are included, since the caller may order ties differently. Scores depend on the present notes only, not on
     /// earlier changes. Sees every change applied before.
@@ -47,7 +54,7 @@ pub trait NoteStore: Send + Sync {
     fn accept_loss(&self);
 
     /// Rewrites the files of the store, so that nothing of removed or replaced texts is left in free space. The text of every
-    /// note is lost then, see [`NoteStore::text_lost`].
+    /// note is lost then, see [`NoteStore::text_lost`], and so are the segments of the line index.
     fn scrub(&self) -> Result<(), StoreError>;
 
     /// Checks for damage; each finding is a sentence. Slow: reads everything.

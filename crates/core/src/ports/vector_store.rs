@@ -49,9 +49,15 @@ impl Calibration {
 /// The same holds for vectors of one space with another number of dimensions, since a provider may change its model
 /// under one name: the number last stored or searched with counts.
 pub trait VectorStore: Send + Sync {
-    /// Passages of known notes without a vector of at least this grade, those of the newest files first. At most
-    /// `limit`; a text that occurs several times is returned once.
-    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError>;
+    /// Passages of known notes without a vector of at least this grade. With `of`, only of these notes and in their order;
+    /// else of all notes, the newest files first. At most `limit`; a text that occurs several times is returned once.
+    fn missing(
+        &self,
+        space: &str,
+        grade: Grade,
+        of: Option<&[NoteKey]>,
+        limit: usize,
+    ) -> Result<Vec<MissingVector>, StoreError>;
 
     /// How many distinct passages there are, and how many of them have a vector.
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError>;

@@ -6,10 +6,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::line_search::LineSources;
 use super::word_line_index::{LineQuery, WordLineIndex};
 use crate::index::Snapshot;
 use crate::model::NoteKey;
-use crate::ports::VaultFiles;
+use crate::ports::{NoteStore, StoreError};
 
 /// Slots of a segment. More cost time to rebuild, fewer cost memory: each segment has its own list of words.
 const SLOTS: usize = 2048;
@@ -30,15 +31,19 @@ impl LineSegment {
         snapshot.slots().div_ceil(SLOTS)
     }
 
-    /// This segment, brought up to a snapshot. Reads only the files of notes that changed.
-    pub(super) fn updated(&self, vault: &dyn VaultFiles, snapshot: &Snapshot, number: usize) -> Self {
+    /// This segment, brought up to a snapshot. Reads only the files of notes that changed since it was built, or stored.
+    pub(super) fn updated(&self, sources: LineSources<'_>, number: usize) -> Self {
+        let LineSources { vault, snapshot, .. } = sources;
         let notes = || snapshot.in_slots(slots(number));
         let mut base = self.base.clone();
+        if self.base.len() + self.delta.len() == 0 {
+            base = stored(sources, number).map_or(base, Arc::new);
+        }
         let mut count = 0;
         let mut changed = base.missing(notes().inspect(|_| count += 1));
         let outdated = base.len() + changed.len() - count;
         if changed.len().max(outdated) > MAX_DELTA {
-            base = Arc::new(WordLineIndex::new(vault, &notes().collect::<Vec<_>>(), &self.base));
+            base = Arc::new(WordLineIndex::new(vault, &notes().collect::<Vec<_>>(), &base));
             // Files that were newer than the snapshot when they were read.
             changed = base.missing(notes());
         }
@@ -46,6 +51,15 @@ impl LineSegment {
         let delta =
             if is_same { self.delta.clone() } else { Arc::new(WordLineIndex::new(vault, &changed, &self.delta)) };
         Self { base, delta }
+    }
+
+    /// Stores the base, unless the store has it. Changes in the delta are read again by the next start.
+    pub(super) fn store(&self, store: &dyn NoteStore, number: u32) -> Result<(), StoreError> {
+        if self.base.len() > 0 && !self.base.is_stored() {
+            store.store_lines(number, &self.base.encode())?;
+            self.base.set_stored();
+        }
+        Ok(())
     }
 
     /// Whether both share the same memory.
@@ -65,6 +79,12 @@ impl LineSegment {
         found.extend(self.delta.matches(query, |_| true));
         found
     }
+}
+
+/// The base as an earlier start stored it. One that cannot be read is built again.
+fn stored(sources: LineSources<'_>, number: usize) -> Option<WordLineIndex> {
+    let bytes = sources.store.lines(u32::try_from(number).ok()?).ok()??;
+    WordLineIndex::decode(&bytes, sources.snapshot)
 }
 
 fn slots(segment: usize) -> Range<usize> {

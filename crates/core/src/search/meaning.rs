@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::passages::{Passage, passages};
 use crate::Knowledge;
-use crate::index::{Progress, Snapshot};
+use crate::index::{HubMetric, Progress, Snapshot};
 use crate::model::{Note, NoteKey, VaultPath};
 use crate::parse::decode;
 use crate::ports::{Coverage, EmbedError, Embedder, Grade, MissingVector, PassageHash, StoreError, VectorStore};
@@ -23,6 +23,9 @@ const COARSE_BATCH: usize = 256;
 
 /// The most threads with a coarse encoder: each caches up to 40 MB.
 const COARSE_THREADS: usize = 4;
+
+/// Notes that get their full vectors before others because notes link to them.
+const LINKED_FIRST: usize = 1000;
 
 /// The pause before passages that could not be read are retried while the index does not change.
 const READ_AGAIN: Duration = Duration::from_secs(30);
@@ -48,12 +51,18 @@ struct Skipped {
     index: Weak<Snapshot>,
     /// When the first of them was not read: a file may come back as the index knows it, which leaves that as it is.
     since: Option<Instant>,
+    /// The notes of that index with the most links to them, most first.
+    linked: Vec<NoteKey>,
 }
 
 impl Skipped {
     /// Has passages read again where that may help.
     fn read_again(&mut self, snapshot: &Arc<Snapshot>) {
         let is_known = Weak::ptr_eq(&self.index, &Arc::downgrade(snapshot));
+        if !is_known {
+            let hubs = snapshot.hubs(HubMetric::InDegree, LINKED_FIRST).into_iter();
+            self.linked = hubs.filter(|(_, links)| *links > 0.0).map(|(key, _)| key).collect();
+        }
         if !is_known || self.since.is_some_and(|since| since.elapsed() >= READ_AGAIN) {
             self.unread.clear();
             (self.index, self.since) = (Arc::downgrade(snapshot), None);
@@ -150,7 +159,7 @@ impl Knowledge {
         }
         let space = meaning.embedder.space();
         let _pass = meaning.coarse_pass.lock();
-        let missing = meaning.vectors.missing(space, Grade::COARSE, usize::MAX)?;
+        let missing = meaning.vectors.missing(space, Grade::COARSE, None, usize::MAX)?;
         let (done, total) = (AtomicUsize::new(0), missing.len());
         let made = on_threads(
             cores().min(COARSE_THREADS),
@@ -193,16 +202,23 @@ impl Knowledge {
         wanted.iter().map(text_of).collect()
     }
 
-    /// Embeds up to `limit` passages without a full vector, newest files first.
+    /// Embeds up to `limit` passages without a full vector: half of them of the most linked notes, the others of the newest
+    /// files.
     pub fn embed_some(&self, limit: usize, effort: Effort) -> Result<Round, EmbeddingFailed> {
         let Some(meaning) = &self.meaning else { return Ok(Round::Idle) };
         let space = meaning.embedder.space();
         let mut skipped = meaning.skipped.lock();
         let snapshot = self.snapshot();
         skipped.read_again(&snapshot);
-        let mut missing = meaning.vectors.missing(space, Grade::FULL, limit + skipped.len())?;
-        missing.retain(|passage| !skipped.has(passage.hash));
-        missing.truncate(limit);
+        let mut missing = Vec::new();
+        for (of, limit) in [(Some(skipped.linked.as_slice()), limit.div_ceil(2)), (None, limit)] {
+            let mut some = meaning.vectors.missing(space, Grade::FULL, of, limit - missing.len() + skipped.len())?;
+            some.retain(|passage| {
+                !skipped.has(passage.hash) && !missing.iter().any(|known: &MissingVector| known.hash == passage.hash)
+            });
+            some.truncate(limit - missing.len());
+            missing.extend(some);
+        }
         if missing.is_empty() {
             return Ok(Round::Idle);
         }

@@ -9,6 +9,7 @@ mod meaning;
 mod passages;
 mod sections;
 mod snippet;
+mod varint;
 mod word_line_index;
 pub mod words;
 

@@ -5,11 +5,13 @@
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memchr::memmem;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::line_set::LineSet;
+use super::line_set::{LineSet, lines_in};
+use super::varint::{Varints, push_varint};
 use crate::index::Snapshot;
 use crate::model::{Note, NoteKey, VaultPath, fold};
 use crate::parse::{decode, text_start};
@@ -21,6 +23,12 @@ const BLOCK: usize = 64;
 const TITLE_SCORE: usize = 10;
 const TAG_SCORE: usize = 5;
 const LINE_SCORE: usize = 1;
+
+/// From `a` to `z`.
+const LETTERS: usize = 26;
+
+/// The first byte of an encoded index. To be raised when the encoding, [`fold`] or [`words`] change.
+const FORMAT: u8 = 1;
 
 /// The words of some notes and their lines.
 #[derive(Debug, Default)]
@@ -35,12 +43,13 @@ pub(super) struct WordLineIndex {
     blocks: Vec<u32>,
     /// Where the lines of each word start in `lines`, and where those of the last one end.
     uses: Vec<usize>,
-    /// The lines of each word in turn: an unordered list, or a bit set where the list would be as long. So an entry of that
-    /// length is a set.
-    lines: Vec<u32>,
+    /// The lines of each word in turn, see [`lines_in`].
+    lines: Vec<u8>,
     /// For each letter from `a` to `z`, the set of lines that have it: a query of one letter would match most words.
-    letters: Vec<u32>,
+    letters: Vec<u8>,
     notes: Vec<IndexedNote>,
+    /// Whether the store has it.
+    is_stored: AtomicBool,
 }
 
 /// A note of the index. Lines are numbered through the whole index: the note's title, each tag, then the lines of its text
@@ -48,19 +57,18 @@ pub(super) struct WordLineIndex {
 #[derive(Debug)]
 pub(super) struct IndexedNote {
     key: NoteKey,
-    /// Held, so that an equal address means the same version.
-    note: Arc<Note>,
+    /// Held, so that an equal address means the same version. `None` when the file was newer than the note, or the note
+    /// changed since the index was stored: the next search reads it again.
+    version: Option<Arc<Note>>,
     start: u32,
     tags_start: u32,
     text_start: u32,
     end: u32,
-    /// `false` when the file was newer than the note: the next search reads it again.
-    is_same_version: bool,
 }
 
 impl IndexedNote {
     fn is_current(&self, note: &Arc<Note>) -> bool {
-        self.is_same_version && Arc::ptr_eq(&self.note, note)
+        self.version.as_ref().is_some_and(|version| Arc::ptr_eq(version, note))
     }
 
     /// Whether the snapshot has this version.
@@ -97,12 +105,11 @@ impl WordLineIndex {
                     builder.line = shift(member.end);
                     builder.notes.push(IndexedNote {
                         key,
-                        note: note.clone(),
+                        version: Some(note.clone()),
                         start,
                         tags_start: shift(member.tags_start),
                         text_start: shift(member.text_start),
                         end: builder.line,
-                        is_same_version: true,
                     });
                 }
                 None => builder.add(key, note, contents.next().and_then(Result::ok).flatten()),
@@ -135,7 +142,9 @@ impl WordLineIndex {
     pub(super) fn bytes(&self) -> usize {
         self.words.len()
             + (self.starts.len() + self.uses.len()) * size_of::<usize>()
-            + (self.blocks.len() + self.lines.len() + self.letters.len()) * size_of::<u32>()
+            + self.blocks.len() * size_of::<u32>()
+            + self.lines.len()
+            + self.letters.len()
             + self.notes.len() * size_of::<IndexedNote>()
     }
 
@@ -164,7 +173,7 @@ impl WordLineIndex {
     /// Adds every line with a word that contains the text.
     fn add_lines(&self, wanted: &memmem::Finder<'_>, found: &mut LineSet) {
         if let [letter @ b'a'..=b'z'] = wanted.needle() {
-            let length = found.bits.len();
+            let length = LineSet::bytes_of(self.line_count());
             let start = usize::from(letter - b'a') * length;
             return found.add(&self.letters[start..start + length]);
         }
@@ -187,14 +196,96 @@ impl WordLineIndex {
 
     /// Every word with its lines.
     fn words(&self) -> impl Iterator<Item = (&str, Vec<u32>)> {
-        let set_length = LineSet::new(self.line_count()).bits.len();
-        let lines = self.uses.windows(2).map(move |ends| {
-            let kept = &self.lines[ends[0]..ends[1]];
-            let is_list = kept.len() < set_length;
-            if is_list { kept.to_vec() } else { LineSet { bits: kept.to_vec() }.iter().collect() }
-        });
+        let lines = self.uses.windows(2).map(|ends| lines_in(&self.lines[ends[0]..ends[1]], self.line_count()));
         self.starts.windows(2).map(|ends| &self.words[ends[0]..ends[1] - 1]).zip(lines)
     }
+}
+
+/// The index as bytes, for the next start.
+impl WordLineIndex {
+    pub(super) fn is_stored(&self) -> bool {
+        self.is_stored.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_stored(&self) {
+        self.is_stored.store(true, Ordering::Relaxed);
+    }
+
+    /// The notes, the words, the length of each word's lines, the lines, the letters.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes());
+        bytes.push(FORMAT);
+        push_varint(&mut bytes, self.notes.len() as u64);
+        for note in &self.notes {
+            push_varint(&mut bytes, u64::from(note.key.0));
+            bytes.extend_from_slice(&note.version.as_deref().map_or(0, stamp).to_le_bytes());
+            push_varint(&mut bytes, u64::from(note.text_start - note.tags_start));
+            push_varint(&mut bytes, u64::from(note.end - note.text_start));
+        }
+        push_varint(&mut bytes, self.without_ascii as u64);
+        push_varint(&mut bytes, self.words.len() as u64);
+        bytes.extend_from_slice(self.words.as_bytes());
+        self.uses.windows(2).for_each(|ends| push_varint(&mut bytes, (ends[1] - ends[0]) as u64));
+        push_varint(&mut bytes, self.lines.len() as u64);
+        bytes.extend_from_slice(&self.lines);
+        bytes.extend_from_slice(&self.letters);
+        bytes
+    }
+
+    /// The index that was encoded. Notes that the snapshot has in another version count as not indexed. `None` if the bytes
+    /// are of another format or damaged.
+    pub(super) fn decode(bytes: &[u8], snapshot: &Snapshot) -> Option<Self> {
+        let mut rest = Varints(bytes.strip_prefix(&[FORMAT])?);
+        let count = rest.next_length()?;
+        let mut notes: Vec<IndexedNote> = Vec::with_capacity(count.min(bytes.len()));
+        for _ in 0..count {
+            let key = NoteKey(u32::try_from(rest.next()?).ok()?);
+            let stored = u64::from_le_bytes(rest.take(8)?.try_into().ok()?);
+            let version = snapshot.in_slot(key).filter(|note| stamp(note) == stored).cloned();
+            let start = notes.last().map_or(0, |last| last.end);
+            let tags_start = start.checked_add(1)?;
+            let text_start = tags_start.checked_add(u32::try_from(rest.next()?).ok()?)?;
+            let end = text_start.checked_add(u32::try_from(rest.next()?).ok()?)?;
+            if notes.last().is_some_and(|last| last.key >= key) {
+                return None;
+            }
+            notes.push(IndexedNote { key, version, start, tags_start, text_start, end });
+        }
+        let without_ascii = rest.next_length()?;
+        let length = rest.next_length()?;
+        let words = String::from_utf8(rest.take(length)?.to_vec()).ok()?;
+        let ends_word = |at: usize| at == 0 || words.as_bytes().get(at - 1) == Some(&b'\n');
+        if !ends_word(without_ascii) || !ends_word(words.len()) {
+            return None;
+        }
+        let breaks = memchr::memchr_iter(b'\n', words.as_bytes()).map(|at| at + 1);
+        let starts: Vec<usize> = std::iter::once(0).chain(breaks).collect();
+        let mut uses = Vec::with_capacity(starts.len());
+        let mut end = 0_usize;
+        uses.push(end);
+        for _ in 1..starts.len() {
+            end = end.checked_add(rest.next_length()?)?;
+            uses.push(end);
+        }
+        let length = rest.next_length()?;
+        let lines = rest.take(length)?.to_vec();
+        let line_count = notes.last().map_or(0, |last| last.end);
+        let letters = rest.0.to_vec();
+        let is_whole = end == lines.len() && letters.len() == LETTERS * LineSet::bytes_of(line_count);
+        let blocks = blocks(&starts);
+        let is_stored = AtomicBool::new(true);
+        is_whole.then_some(Self { words, without_ascii, starts, blocks, uses, lines, letters, notes, is_stored })
+    }
+}
+
+/// Differs between two versions of a note whose lines differ, except by chance.
+fn stamp(note: &Note) -> u64 {
+    let tags = note
+        .tags
+        .iter()
+        .map(|tag| FxBuildHasher.hash_one(&tag.folded))
+        .fold(0, |sum: u64, tag| sum.rotate_left(5) ^ tag);
+    FxBuildHasher.hash_one((note.hash.0, &note.title, tags))
 }
 
 /// An index being built.
@@ -229,13 +320,13 @@ impl Builder {
             self.line = line + 1;
         }
         let text_start = self.line;
-        let is_same_version = content.as_ref().is_some_and(|content| content.hash == note.hash);
+        let version = content.as_ref().filter(|content| content.hash == note.hash).map(|_| note.clone());
         if let Some(content) = content {
             let text = decode(content.bytes);
             fold(&text[self::text_start(text.as_bytes())..]).split('\n').for_each(|line| self.push_line(line));
         }
         let end = self.line;
-        self.notes.push(IndexedNote { key, note: note.clone(), start, tags_start, text_start, end, is_same_version });
+        self.notes.push(IndexedNote { key, version, start, tags_start, text_start, end });
     }
 
     /// Adds a folded line, unless it has no words.
@@ -257,7 +348,7 @@ impl Builder {
     fn copy_unchanged(&mut self, older: &WordLineIndex, moved: &[Option<u32>]) {
         for (word, lines) in older.words() {
             let mut id = None;
-            for line in lines.iter().filter_map(|line| moved[*line as usize]) {
+            for line in lines.iter().filter_map(|line| *moved.get(*line as usize)?) {
                 let id = *id.get_or_insert_with(|| self.id(word));
                 self.uses.push((id, line));
             }
@@ -311,54 +402,60 @@ impl Builder {
 
     fn finish(mut self) -> WordLineIndex {
         let (words, starts, without_ascii, places) = self.ordered_words();
-        let mut blocks = Vec::with_capacity(words.len() / BLOCK + 1);
-        for (word, ends) in (0..).zip(starts.windows(2)) {
-            while blocks.len() * BLOCK < ends[1] {
-                blocks.push(word);
-            }
-        }
-        let mut counts = vec![0_u32; places.len()];
-        self.uses.iter().for_each(|(word, _)| counts[places[*word as usize] as usize] += 1);
-        let set_length = LineSet::new(self.line).bits.len();
+        let (by_word, ends) = self.lines_by_word(&places);
         let mut uses = Vec::with_capacity(starts.len());
-        let mut end = 0;
-        for count in &counts {
-            uses.push(end);
-            end += set_length.min(*count as usize);
-        }
-        uses.push(end);
-        let mut next = uses.clone();
-        let mut lines = vec![0; end];
-        for (word, line) in self.uses {
-            let word = places[word as usize] as usize;
-            if (counts[word] as usize) < set_length {
-                lines[next[word]] = line;
-                next[word] += 1;
-            } else {
-                lines[uses[word] + line as usize / 32] |= 1 << (line % 32);
-            }
-        }
-        let mut letters = vec![LineSet::new(self.line); 26];
-        for (ends, used) in starts.windows(2).zip(uses.windows(2)) {
+        let mut lines = Vec::new();
+        let mut letters = vec![LineSet::new(self.line); LETTERS];
+        for (word, ends) in starts.windows(2).zip(ends.windows(2)) {
+            uses.push(lines.len());
+            LineSet::encode(&by_word[ends[0]..ends[1]], self.line, &mut lines);
             let mut known = 0_u32;
-            for letter in words[ends[0]..ends[1]].bytes().filter(u8::is_ascii_lowercase).map(|byte| byte - b'a') {
+            for letter in words[word[0]..word[1]].bytes().filter(u8::is_ascii_lowercase).map(|byte| byte - b'a') {
                 if known & 1 << letter == 0 {
                     known |= 1 << letter;
-                    letters[usize::from(letter)].add(&lines[used[0]..used[1]]);
+                    letters[usize::from(letter)].add(&lines[uses[uses.len() - 1]..]);
                 }
             }
         }
-        WordLineIndex {
-            letters: letters.into_iter().flat_map(|letter| letter.bits).collect(),
-            without_ascii,
-            words,
-            starts,
-            blocks,
-            uses,
-            lines,
-            notes: self.notes,
+        uses.push(lines.len());
+        lines.shrink_to_fit();
+        let letters = letters.iter().flat_map(|letter| letter.to_bytes()).collect();
+        let blocks = blocks(&starts);
+        let is_stored = AtomicBool::new(false);
+        WordLineIndex { words, without_ascii, starts, blocks, uses, lines, letters, notes: self.notes, is_stored }
+    }
+
+    /// The lines of each word in turn, rising, and where those of each word start.
+    fn lines_by_word(&mut self, places: &[u32]) -> (Vec<u32>, Vec<usize>) {
+        let mut starts = vec![0_usize; places.len() + 1];
+        self.uses.iter().for_each(|(word, _)| starts[places[*word as usize] as usize + 1] += 1);
+        for word in 1..starts.len() {
+            starts[word] += starts[word - 1];
+        }
+        let mut next = starts.clone();
+        let mut lines = vec![0; self.uses.len()];
+        for (word, line) in std::mem::take(&mut self.uses) {
+            let next = &mut next[places[word as usize] as usize];
+            lines[*next] = line;
+            *next += 1;
+        }
+        // Those of an older index come after the lines of changed notes.
+        for ends in starts.windows(2).filter(|ends| !lines[ends[0]..ends[1]].is_sorted()).collect::<Vec<_>>() {
+            lines[ends[0]..ends[1]].sort_unstable();
+        }
+        (lines, starts)
+    }
+}
+
+/// For each block of the words, the word of its first byte.
+fn blocks(starts: &[usize]) -> Vec<u32> {
+    let mut blocks = Vec::with_capacity(starts.last().map_or(0, |end| end / BLOCK + 1));
+    for (word, ends) in (0..).zip(starts.windows(2)) {
+        while blocks.len() * BLOCK < ends[1] {
+            blocks.push(word);
         }
     }
+    blocks
 }
 
 /// The words of a query, folded. A text that has the whole query has every word of it, so the words are enough.

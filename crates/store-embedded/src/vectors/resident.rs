@@ -150,28 +150,36 @@ impl Resident {
         self.matrix.as_ref().map_or(0, Matrix::len)
     }
 
-    /// Passages below a grade, those of the newest notes first. The cost grows with the result, not with the vault.
-    pub(super) fn missing(&self, grade: Grade, limit: usize) -> Vec<MissingVector> {
-        let mut found = Vec::new();
+    /// Passages below a grade: of some notes, in their order, or of all notes, the newest first. The cost grows with the
+    /// result or with the list of notes, not with the vault.
+    pub(super) fn missing(&self, grade: Grade, of: Option<&[NoteKey]>, limit: usize) -> Vec<MissingVector> {
         let mut named = FxHashSet::default();
+        let mut of_note = |key: NoteKey| -> Vec<MissingVector> {
+            let passages = self.notes[&key].passages.iter().enumerate();
+            let texts = passages.map(|(passage, (_, slot))| (passage, *slot, &self.texts[*slot as usize]));
+            let below = texts.filter(|(_, slot, text)| text.level < level(grade) && named.insert(*slot));
+            below.map(|(passage, _, text)| MissingVector { key, passage, hash: text.hash }).collect()
+        };
+        match of {
+            Some(keys) => {
+                let is_below = |key: &NoteKey| {
+                    self.notes.get(key).and_then(|note| note.level).is_some_and(|least| least < level(grade))
+                };
+                keys.iter().copied().filter(is_below).flat_map(&mut of_note).take(limit).collect()
+            }
+            None => self.newest_below(grade).flat_map(&mut of_note).take(limit).collect(),
+        }
+    }
+
+    /// The notes with a passage below a grade, newest first.
+    fn newest_below(&self, grade: Grade) -> impl Iterator<Item = NoteKey> {
         let mut levels: Vec<_> =
             self.by_level.range(..level(grade)).map(|(_, notes)| notes.iter().peekable()).collect();
-        while let Some((_, next)) =
-            levels.iter_mut().enumerate().filter_map(|(at, notes)| Some((*notes.peek()?, at))).min()
-        {
-            let Some((_, key)) = levels[next].next() else { break };
-            for (passage, (_, slot)) in self.notes[key].passages.iter().enumerate() {
-                let text = &self.texts[*slot as usize];
-                if text.level >= level(grade) || !named.insert(*slot) {
-                    continue;
-                }
-                if found.len() == limit {
-                    return found;
-                }
-                found.push(MissingVector { key: *key, passage, hash: text.hash });
-            }
-        }
-        found
+        std::iter::from_fn(move || {
+            let tops = levels.iter_mut().enumerate().filter_map(|(at, notes)| Some((*notes.peek()?, at)));
+            let (_, next) = tops.min()?;
+            levels[next].next().map(|(_, key)| *key)
+        })
     }
 
     /// Adds a note or a new version of it. The caller adds it to its level.

@@ -1,5 +1,6 @@
 //! The [`VectorStore`] of the embedded store.
 
+use quipu_core::model::NoteKey;
 use quipu_core::ports::{Coverage, Grade, MissingVector, PassageHash, StoreError, VectorHit, VectorQuery, VectorStore};
 
 use super::nearest::nearest;
@@ -8,8 +9,14 @@ use crate::index_database::IndexFileError;
 use crate::store::EmbeddedStore;
 
 impl VectorStore for EmbeddedStore {
-    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
-        ask(self, space, |resident| resident.missing(grade, limit))
+    fn missing(
+        &self,
+        space: &str,
+        grade: Grade,
+        of: Option<&[NoteKey]>,
+        limit: usize,
+    ) -> Result<Vec<MissingVector>, StoreError> {
+        ask(self, space, |resident| resident.missing(grade, of, limit))
     }
 
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {

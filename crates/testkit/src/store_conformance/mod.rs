@@ -51,6 +51,7 @@ macro_rules! store_conformance {
             search_among_some_notes_counts_all_their_hits,
             single_characters_of_scripts_without_spaces_are_found,
             sound_store_has_no_findings,
+            stored_lines_last_until_the_store_is_scrubbed,
             lost_texts_are_reported_until_they_are_put_again,
             search_works_without_texts_whose_loss_is_accepted,
             random_changes_match_the_model
@@ -210,6 +211,21 @@ pub fn another_fingerprint_empties_the_store(storage: &impl NoteStorage) {
     let store = storage.open();
     assert!(loaded(&store).is_empty(), "the first fingerprint's notes do not come back");
     assert!(found(&store, "alpha beta").0.is_empty());
+}
+
+/// A store that does not last may keep none.
+pub fn stored_lines_last_until_the_store_is_scrubbed(storage: &impl NoteStorage) {
+    let store = opened(storage);
+    assert_eq!(store.lines(0).expect("lines are read"), None);
+    for (segment, bytes) in [(0, "old"), (7, "other"), (0, "new")] {
+        store.store_lines(segment, bytes.as_bytes()).expect("lines are stored");
+    }
+    drop(store);
+    let store = opened(storage);
+    let expected = storage.lasts().then(|| b"new".to_vec());
+    assert_eq!(store.lines(0).expect("lines are read"), expected);
+    store.scrub().expect("a store is scrubbed");
+    assert_eq!([0, 7].map(|segment| store.lines(segment).expect("lines are read")), [None, None]);
 }
 
 /// Same bytes, another time.
