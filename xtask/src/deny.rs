@@ -5,7 +5,7 @@
 //! not known here is an error. Advisories are left out: their database comes over the network and changes by itself, so a run
 //! would not say the same tomorrow.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use anyhow::{Context, ensure};
@@ -91,6 +91,7 @@ enum Denied {
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
+    workspace_members: Vec<String>,
     resolve: Resolve,
 }
 
@@ -102,6 +103,19 @@ struct Resolve {
 #[derive(Deserialize)]
 struct Node {
     id: String,
+    deps: Vec<Edge>,
+}
+
+#[derive(Deserialize)]
+struct Edge {
+    pkg: String,
+    dep_kinds: Vec<EdgeKind>,
+}
+
+#[derive(Deserialize)]
+struct EdgeKind {
+    /// `dev`, `build`, or `None` for an ordinary dependency.
+    kind: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -133,20 +147,39 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let packages: Vec<&Package> =
         metadata.packages.iter().filter(|package| used.contains(package.id.as_str())).collect();
     ensure!(packages.len() > 100, "cargo metadata lists only {} packages", packages.len());
-    let faults: Vec<String> = packages.iter().flat_map(|package| rules.faults(package)).collect();
+    let shipped = metadata.shipped();
+    let faults = |package: &&Package| rules.faults(package, shipped.contains(package.id.as_str()));
+    let faults: Vec<String> = packages.iter().flat_map(faults).collect();
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     println!("{} packages", packages.len());
     Ok(())
 }
 
+impl Metadata {
+    /// The packages that the workspace uses other than for its tests: what is not redistributed may have any licence.
+    fn shipped(&self) -> HashSet<&str> {
+        let nodes: HashMap<&str, &Node> = self.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+        let mut waiting: Vec<&str> = self.workspace_members.iter().map(String::as_str).collect();
+        let mut shipped = HashSet::new();
+        while let Some(id) = waiting.pop() {
+            if shipped.insert(id) {
+                let edges = nodes.get(id).into_iter().flat_map(|node| &node.deps);
+                let is_shipped = |edge: &&Edge| edge.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"));
+                waiting.extend(edges.filter(is_shipped).map(|edge| edge.pkg.as_str()));
+            }
+        }
+        shipped
+    }
+}
+
 impl Rules {
     /// What is not allowed about a package.
-    fn faults(&self, package: &Package) -> Vec<String> {
+    fn faults(&self, package: &Package, is_shipped: bool) -> Vec<String> {
         let Package { name, license, source, publish, dependencies, .. } = package;
         let mut faults = Vec::new();
         let is_private = self.licenses.private.ignore && publish.as_ref().is_some_and(Vec::is_empty);
         let is_licensed = license.as_deref().is_some_and(|license| is_allowed(license, &self.licenses.allow));
-        if !is_private && !is_licensed {
+        if is_shipped && !is_private && !is_licensed {
             faults.push(format!("{name}: licence {}", license.as_deref().unwrap_or("is missing")));
         }
         if let Some(banned) = self.bans.deny.iter().find(|banned| banned.name == *name) {
@@ -234,7 +267,7 @@ mod tests {
     #[test]
     fn forbidden_packages_are_reported() {
         let rules: Rules = toml::from_str(&fs::read_to_string(shell::root().join("deny.toml")).unwrap()).unwrap();
-        let faults = |package: serde_json::Value| rules.faults(&serde_json::from_value(package).unwrap());
+        let faults = |package: serde_json::Value| rules.faults(&serde_json::from_value(package).unwrap(), true);
         let package = |name: &str, license: &str, source: &str| {
             let depends = serde_json::json!([{ "name": "open", "req": "*" }]);
             serde_json::json!({ "id": name, "name": name, "license": license, "source": source, "dependencies": depends })
