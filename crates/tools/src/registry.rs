@@ -245,14 +245,15 @@ impl Registry {
             }
             let arguments = check_arguments(tool, arguments)?;
             let missing = if tool.shows_notes { self.wait_for_index(&arguments)? } else { None };
-            let answer = (tool.run)(&call, arguments);
-            match missing {
-                Some(missing) => {
-                    call.warn(missing.clone());
-                    answer.map(|answer| with_missing(answer, missing))
+            missing.iter().for_each(|missing| call.warn(missing.clone()));
+            let answer = (tool.run)(&call, arguments)?;
+            Ok(match missing {
+                // An answer that maps ids to values has no room for a field.
+                Some(missing) if tool.output_schema.get("additionalProperties").is_none() => {
+                    with_missing(answer, missing)
                 }
-                None => answer,
-            }
+                _ => answer,
+            })
         }));
         let outcome = outcome.unwrap_or_else(|panic| {
             tracing::error!(tool = tool.name, panic = panic_text(&*panic), "a tool panicked");
@@ -444,8 +445,10 @@ mod tests {
         let mut harness = Harness::not_started("//- a.md\n");
         harness.registry.patience = Duration::ZERO;
         let called = harness.called("list_nodes", json!({}));
-        assert_eq!(called.reply, Reply::Answer(json!({"nodes": [], "total": 0})));
+        let Reply::Answer(answer) = &called.reply else { panic!("{called:?}") };
+        assert_eq!((&answer["nodes"], &answer["total"]), (&json!([]), &json!(0)));
         assert!(called.warnings[0].starts_with("the vault is still being indexed: 0 files are indexed"), "{called:?}");
+        assert_eq!(answer["_incomplete"], called.warnings[0], "also for clients that show the structured answer alone");
         harness.knowledge.start(&|_| {}).unwrap();
         assert_eq!(harness.called("list_nodes", json!({})).warnings, [""; 0]);
     }

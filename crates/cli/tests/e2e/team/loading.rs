@@ -61,6 +61,7 @@ fn loading_server_reports_no_existing_note_as_missing() {
     assert_eq!(content(1)["title"], json!(format!("Note {}", NOTES - 2)), "{}", answers[1].0);
     assert_eq!(content(2)[path(NOTES - 3).to_lowercase()], json!(true), "{}", content(2));
     assert_eq!(content(2)["no/such.md"], json!(false), "{}", content(2));
+    assert_eq!(content(2).as_object().unwrap().len(), 2, "every field of this answer is an id");
     let written = notes(&url).read(&VaultPath::parse(&last).unwrap()).unwrap().unwrap();
     assert!(String::from_utf8(written.bytes).unwrap().ends_with("written early\n"), "acknowledged");
     // It may have waited for the end; otherwise links of notes that are not read yet would break.
