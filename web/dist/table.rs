@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-4VHT6XTL.js",
+        path: "/assets/app-WYMU6WHT.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"93e594e545b6aed8\"",
-        bytes: include_bytes!("assets/app-4VHT6XTL.js"),
-        gzip: include_bytes!("gzip/assets/app-4VHT6XTL.js.gz"),
+        etag: "\"55189c9fb32933d7\"",
+        bytes: include_bytes!("assets/app-WYMU6WHT.js"),
+        gzip: include_bytes!("gzip/assets/app-WYMU6WHT.js.gz"),
     },
     Asset {
         path: "/assets/chunk-SV6SXLKE.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-HV7OKERB.js",
+        path: "/assets/graph-BDZRROZC.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"c7bd7bfda324eb87\"",
-        bytes: include_bytes!("assets/graph-HV7OKERB.js"),
-        gzip: include_bytes!("gzip/assets/graph-HV7OKERB.js.gz"),
+        etag: "\"c8a46d86036312c3\"",
+        bytes: include_bytes!("assets/graph-BDZRROZC.js"),
+        gzip: include_bytes!("gzip/assets/graph-BDZRROZC.js.gz"),
     },
     Asset {
         path: "/assets/style-OZ33RIAK.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"639c5b428f53b97f\"",
+        etag: "\"026488be54a63f5f\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -37,7 +37,7 @@ mod testing;
 
 pub use nearest::nearest;
 pub use offer::Offer;
-pub use overview::{Overview, WarningGroup, WarningKind};
+pub use overview::{Overview, WarningGroup, WarningTopic};
 pub use reference::reference;
 pub use registry::{Registry, RegistryOptions, Reply, ToolResponse, every_tool};
 pub use resources::{Completion, Resource, ResourcePage, ResourceText};

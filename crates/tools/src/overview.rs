@@ -43,7 +43,7 @@ pub struct Overview {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarningGroup {
     /// What they are about.
-    pub kind: WarningKind,
+    pub kind: WarningTopic,
     /// How many there are.
     pub total: usize,
     /// The first of them, in order of path.
@@ -53,7 +53,7 @@ pub struct WarningGroup {
 /// What a warning is about, by what a person does about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WarningKind {
+pub enum WarningTopic {
     /// No note answers to the link.
     BrokenLink,
     /// The frontmatter is not read as its author means it.
@@ -64,7 +64,7 @@ pub enum WarningKind {
     Other,
 }
 
-impl WarningKind {
+impl WarningTopic {
     /// The kind of a warning of the parser.
     fn of(message: &str) -> Self {
         if message.contains("frontmatter") || message.contains("YAML") {
@@ -78,7 +78,7 @@ impl WarningKind {
 }
 
 impl Overview {
-    fn warn(&mut self, kind: WarningKind, path: &str, message: impl FnOnce() -> String) {
+    fn warn(&mut self, kind: WarningTopic, path: &str, message: impl FnOnce() -> String) {
         self.warnings_total += 1;
         let place = self.warnings.iter().position(|group| group.kind == kind).unwrap_or(self.warnings.len());
         if place == self.warnings.len() {
@@ -105,11 +105,11 @@ impl Registry {
             overview.orphans += usize::from(graph.out(key).is_empty() && graph.incoming(key).is_empty());
             let path = note.path.as_str();
             for message in &note.warnings {
-                overview.warn(WarningKind::of(message), path, || message.clone());
+                overview.warn(WarningTopic::of(message), path, || message.clone());
             }
             for link in snapshot.broken_links(key) {
                 overview.broken_links += 1;
-                overview.warn(WarningKind::BrokenLink, path, || format!("broken link to {:?}", link.target));
+                overview.warn(WarningTopic::BrokenLink, path, || format!("broken link to {:?}", link.target));
             }
         }
         overview.warnings.sort_by_key(|group| std::cmp::Reverse(group.total));
@@ -132,7 +132,7 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    use super::{WARNINGS, WarningGroup, WarningKind};
+    use super::{WARNINGS, WarningGroup, WarningTopic};
     use crate::testing::Harness;
 
     #[test]
@@ -141,9 +141,12 @@ mod tests {
         let overview = harness.registry.overview().unwrap();
         assert_eq!((overview.notes, overview.links, overview.broken_links, overview.orphans), (3, 1, 1, 1));
         assert_eq!(overview.warnings_total, 2);
-        assert_eq!(overview.warnings[1].kind, WarningKind::Frontmatter);
+        assert_eq!(overview.warnings[1].kind, WarningTopic::Frontmatter);
         let broken = "\"a.md\": broken link to \"nowhere\"".to_owned();
-        assert_eq!(overview.warnings[0], WarningGroup { kind: WarningKind::BrokenLink, total: 1, first: vec![broken] });
+        assert_eq!(
+            overview.warnings[0],
+            WarningGroup { kind: WarningTopic::BrokenLink, total: 1, first: vec![broken] }
+        );
     }
 
     /// A vault may have more broken links than anyone reads; how many there are is still told.
@@ -154,7 +157,7 @@ mod tests {
         let overview = harness.registry.overview().unwrap();
         let counts: Vec<_> =
             overview.warnings.iter().map(|group| (group.kind, group.total, group.first.len())).collect();
-        let expected = [(WarningKind::BrokenLink, WARNINGS + 7, WARNINGS), (WarningKind::Frontmatter, 1, 1)];
+        let expected = [(WarningTopic::BrokenLink, WARNINGS + 7, WARNINGS), (WarningTopic::Frontmatter, 1, 1)];
         assert_eq!(counts, expected);
     }
 }

@@ -48,7 +48,7 @@ export interface Events {
 /** Above this, edges are left out while the camera moves; below, where this machine turns out to be too slow for them. */
 const MANY_EDGES = 60_000;
 const SLOW_FRAME_MS = 40;
-const SLOW_FRAMES = 8;
+const SLOW_FRAMES = 4;
 /** From here on, long edges fade. */
 const DENSE_EDGES = 600;
 /** Arrows and names of links that are drawn at once. */
@@ -75,7 +75,8 @@ export class Scene {
   private widths = new Map<string, number>();
   private look: Look;
   private typed: number[] = [];
-  private slow = { last: 0, frames: 0 };
+  private slowFrames = 0;
+  private isDestroyed = false;
   /** What is written in the picture and where, for tests. */
   written: { text: string; box: [number, number, number, number] }[] = [];
 
@@ -129,14 +130,15 @@ export class Scene {
     this.recolour(look);
   }
 
-  /** Edges that a machine draws too slowly are left out while the camera moves. */
+  /** Edges that a machine draws too slowly are left out while the camera moves. A frame that is late waits for the one before. */
   private watchSpeed() {
-    const now = performance.now();
-    const took = now - this.slow.last;
-    this.slow.last = now;
-    // Longer than that, it was at rest.
-    if (took > 400 || !this.sigma.getMouseCaptor().isMoving) this.slow.frames = 0;
-    else if (took > SLOW_FRAME_MS && ++this.slow.frames >= SLOW_FRAMES) this.sigma.setSetting("hideEdgesOnMove", true);
+    if (!this.sigma.getMouseCaptor().isMoving) return;
+    const start = performance.now();
+    requestAnimationFrame(() => {
+      const isSlow = performance.now() - start > SLOW_FRAME_MS;
+      this.slowFrames = isSlow ? this.slowFrames + 1 : Math.max(0, this.slowFrames - 1);
+      if (this.slowFrames >= SLOW_FRAMES && !this.isDestroyed) this.sigma.setSetting("hideEdgesOnMove", true);
+    });
   }
 
   private layer(id: string, place: object): CanvasRenderingContext2D {
@@ -283,6 +285,7 @@ export class Scene {
   }
 
   destroy() {
+    this.isDestroyed = true;
     this.sigma.kill();
   }
 
