@@ -75,6 +75,14 @@ impl NoteStore for ServerStore {
         self.own.store_links(links)
     }
 
+    fn store_lines(&self, segment: u32, lines: &[u8]) -> Result<(), StoreError> {
+        self.own.store_lines(segment, lines)
+    }
+
+    fn lines(&self, segment: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.own.lines(segment)
+    }
+
     fn search_text(&self, query: &TextQuery) -> Result<TextHits, StoreError> {
         self.own.search_text(query)
     }
@@ -101,8 +109,14 @@ impl NoteStore for ServerStore {
 }
 
 impl VectorStore for ServerStore {
-    fn missing(&self, space: &str, grade: Grade, limit: usize) -> Result<Vec<MissingVector>, StoreError> {
-        self.shared.missing(space, grade, limit)
+    fn missing(
+        &self,
+        space: &str,
+        grade: Grade,
+        among: Option<&[NoteKey]>,
+        limit: usize,
+    ) -> Result<Vec<MissingVector>, StoreError> {
+        self.shared.missing(space, grade, among, limit)
     }
 
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {
