@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-WYMU6WHT.js",
+        path: "/assets/app-FUJP7CEE.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"55189c9fb32933d7\"",
-        bytes: include_bytes!("assets/app-WYMU6WHT.js"),
-        gzip: include_bytes!("gzip/assets/app-WYMU6WHT.js.gz"),
+        etag: "\"f8b8be2952ddec17\"",
+        bytes: include_bytes!("assets/app-FUJP7CEE.js"),
+        gzip: include_bytes!("gzip/assets/app-FUJP7CEE.js.gz"),
     },
     Asset {
         path: "/assets/chunk-SV6SXLKE.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-BDZRROZC.js",
+        path: "/assets/graph-CI5ZBSCG.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"c8a46d86036312c3\"",
-        bytes: include_bytes!("assets/graph-BDZRROZC.js"),
-        gzip: include_bytes!("gzip/assets/graph-BDZRROZC.js.gz"),
+        etag: "\"1bf2c6a788021dfe\"",
+        bytes: include_bytes!("assets/graph-CI5ZBSCG.js"),
+        gzip: include_bytes!("gzip/assets/graph-CI5ZBSCG.js.gz"),
     },
     Asset {
         path: "/assets/style-OZ33RIAK.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"026488be54a63f5f\"",
+        etag: "\"1987bd7efd1b94fb\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

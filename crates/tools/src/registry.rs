@@ -373,7 +373,7 @@ mod tests {
     fn calls_fail_at_once_if_the_first_pass_over_the_vault_panicked() {
         let harness = Harness::not_started("//- a.md\n");
         let start = || harness.knowledge.start(&|_| panic!("in a test"));
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(start)).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(start)).is_err());
         let answer = harness.call("list_nodes", json!({})).to_string();
         assert!(answer.contains("cannot index the vault: internal error"), "{answer}");
     }

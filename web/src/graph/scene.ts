@@ -46,9 +46,9 @@ export interface Events {
 }
 
 /** Above this, edges are left out while the camera moves; below, where this machine turns out to be too slow for them. */
-const MANY_EDGES = 60_000;
+const MANY_EDGES = 20_000;
 const SLOW_FRAME_MS = 40;
-const SLOW_FRAMES = 4;
+const SLOW_FRAMES = 2;
 /** From here on, long edges fade. */
 const DENSE_EDGES = 600;
 /** Arrows and names of links that are drawn at once. */

@@ -154,11 +154,12 @@ fn every_link_leads_to_the_same_file_after_random_renames_among_symbolic_links()
                     (format!("{seed}: {update:?}"), knowledge.update_note(&session, None, &update).map(drop))
                 }
                 (2, Some(folder)) => {
-                    let wanted = NoteMove { id: &folder, to: *pick(&mut random, &PLACES[1..]), update_links: true };
+                    let wanted =
+                        NoteMove { id: &folder, to: pick::<&str>(&mut random, &PLACES[1..]), update_links: true };
                     (format!("{seed}: {wanted:?}"), knowledge.move_notes(&session, None, &wanted).map(drop))
                 }
                 _ => {
-                    let wanted = NoteMove { id: &id, to: *pick(&mut random, &PLACES), update_links: true };
+                    let wanted = NoteMove { id: &id, to: pick::<&str>(&mut random, &PLACES), update_links: true };
                     (format!("{seed}: {wanted:?}"), knowledge.move_notes(&session, None, &wanted).map(drop))
                 }
             };
