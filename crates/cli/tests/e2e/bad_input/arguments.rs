@@ -37,15 +37,15 @@ fn every_string(text: &str) -> Vec<(&'static str, Value)> {
         ("get_node", json!({ "id": "a.md", text: 1 })),
         ("get_node", json!({ "id": "a.md", "section": text })),
         ("edit_node", json!({ "id": text, "edits": [{ "op": "append", "text": "x" }] })),
-        ("edit_node", edit(json!({ "op": text, "text": "x" }))),
-        ("edit_node", edit(json!({ "op": "append", "text": text }))),
-        ("edit_node", edit(json!({ "op": "delete_section", "heading": text }))),
-        ("edit_node", edit(json!({ "op": "replace", "old": text, "new": "x" }))),
-        ("edit_node", edit(json!({ "op": "replace", "old": "#t", "new": text }))),
-        ("edit_node", edit(json!({ "op": "set_property", "key": text, "value": "x" }))),
-        ("edit_node", edit(json!({ "op": "set_property", "key": "x", "value": text }))),
-        ("edit_node", edit(json!({ "op": "add_tags", "tags": [text] }))),
-        ("edit_node", edit(json!({ "op": "set_task", "text": text, "done": true }))),
+        ("edit_node", edit(&json!({ "op": text, "text": "x" }))),
+        ("edit_node", edit(&json!({ "op": "append", "text": text }))),
+        ("edit_node", edit(&json!({ "op": "delete_section", "heading": text }))),
+        ("edit_node", edit(&json!({ "op": "replace", "old": text, "new": "x" }))),
+        ("edit_node", edit(&json!({ "op": "replace", "old": "#t", "new": text }))),
+        ("edit_node", edit(&json!({ "op": "set_property", "key": text, "value": "x" }))),
+        ("edit_node", edit(&json!({ "op": "set_property", "key": "x", "value": text }))),
+        ("edit_node", edit(&json!({ "op": "add_tags", "tags": [text] }))),
+        ("edit_node", edit(&json!({ "op": "set_task", "text": text, "done": true }))),
         ("edit_node", json!({ "id": "a.md", "edits": [{ "op": "append", "text": "x" }], "expected_version": text })),
         ("move_node", json!({ "id": text, "to": "c.md" })),
         ("move_node", json!({ "id": format!("{text}/"), "to": "c/" })),
@@ -74,7 +74,7 @@ fn every_string(text: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// An edit that is not written.
-fn edit(edit: Value) -> Value {
+fn edit(edit: &Value) -> Value {
     json!({ "id": "a.md", "edits": [edit], "dry_run": true })
 }
 
