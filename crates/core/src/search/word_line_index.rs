@@ -419,7 +419,7 @@ impl Builder {
         }
         uses.push(lines.len());
         lines.shrink_to_fit();
-        let letters = letters.iter().flat_map(|letter| letter.to_bytes()).collect();
+        let letters = letters.iter().flat_map(LineSet::to_bytes).collect();
         let blocks = blocks(&starts);
         let is_stored = AtomicBool::new(false);
         WordLineIndex { words, without_ascii, starts, blocks, uses, lines, letters, notes: self.notes, is_stored }
