@@ -190,9 +190,13 @@ const MAX_NAME_BYTES: usize = 1000;
 
 /// Pairs of neighbouring characters, without spaces.
 fn pairs(folded: &str) -> Vec<Pair> {
-    let characters: Vec<char> = folded.chars().filter(|c| !c.is_whitespace()).collect();
-    let pair = |pair: &[char]| (u64::from(pair[0]) << 32 | u64::from(pair[1])) << REPEAT_BITS;
-    let mut pairs: Vec<Pair> = characters.windows(2).map(pair).collect();
+    let mut pairs: Vec<Pair> = Vec::with_capacity(folded.len());
+    let mut characters = folded.chars().filter(|c| !c.is_whitespace());
+    let mut before = characters.next();
+    for character in characters {
+        pairs.extend(before.map(|before| (u64::from(before) << 24 | u64::from(character)) << REPEAT_BITS));
+        before = Some(character);
+    }
     pairs.sort_unstable();
     for at in 1..pairs.len() {
         let before = pairs[at - 1];
