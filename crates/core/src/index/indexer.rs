@@ -60,27 +60,27 @@ pub struct Indexer {
     moves: Mutex<Vec<Moves>>,
     /// What other programs did to notes, for the history.
     outside: Mutex<Vec<OutsideBatch>>,
-    index_start: (Mutex<IndexStart>, Condvar),
+    first_pass: (Mutex<FirstPass>, Condvar),
     listeners: ChangeListeners,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum IndexStart {
+enum FirstPass {
     Pending,
     Done,
     Panicked,
 }
 
 /// Records the end of the first pass, also when a panic ends it: calls must not wait for it any longer.
-struct IndexStartGuard<'a> {
+struct FirstPassGuard<'a> {
     indexer: &'a Indexer,
-    outcome: IndexStart,
+    outcome: FirstPass,
 }
 
-impl Drop for IndexStartGuard<'_> {
+impl Drop for FirstPassGuard<'_> {
     fn drop(&mut self) {
-        *self.indexer.index_start.0.lock() = self.outcome;
-        self.indexer.index_start.1.notify_all();
+        *self.indexer.first_pass.0.lock() = self.outcome;
+        self.indexer.first_pass.1.notify_all();
     }
 }
 
@@ -135,7 +135,7 @@ impl Indexer {
             writer: sync::Mutex::default(),
             moves: Mutex::default(),
             outside: Mutex::default(),
-            index_start: (Mutex::new(IndexStart::Pending), Condvar::new()),
+            first_pass: (Mutex::new(FirstPass::Pending), Condvar::new()),
             listeners: ChangeListeners::default(),
         }
     }
@@ -147,7 +147,7 @@ impl Indexer {
 
     /// Loads the saved index, then applies what changed in the vault since.
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
-        let mut pass = IndexStartGuard { indexer: self, outcome: IndexStart::Panicked };
+        let mut pass = FirstPassGuard { indexer: self, outcome: FirstPass::Panicked };
         let mut writer = self.writer();
         let before = self.snapshot();
         // Independent, and both mostly wait for the disk.
@@ -169,7 +169,7 @@ impl Indexer {
         self.detect_outside(&writer, &loaded, was_complete);
         self.detect_moves(&mut writer, &loaded);
         self.announce(&mut writer, &before);
-        pass.outcome = IndexStart::Done;
+        pass.outcome = FirstPass::Done;
         Ok(outcome?)
     }
 
@@ -379,14 +379,14 @@ impl Indexer {
 
     /// Waits until the first pass is over; `false` on timeout, or if it panicked.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
-        let mut pass = self.index_start.0.lock();
-        self.index_start.1.wait_while_for(&mut pass, |pass| *pass == IndexStart::Pending, timeout);
-        *pass == IndexStart::Done
+        let mut pass = self.first_pass.0.lock();
+        self.first_pass.1.wait_while_for(&mut pass, |pass| *pass == FirstPass::Pending, timeout);
+        *pass == FirstPass::Done
     }
 
-    /// Whether the first pass panicked: the snapshot lacks notes, and no later pass adds them.
+    /// Whether the first pass panicked: the snapshot lacks notes, and nobody completes it.
     pub fn has_panicked(&self) -> bool {
-        *self.index_start.0.lock() == IndexStart::Panicked
+        *self.first_pass.0.lock() == FirstPass::Panicked
     }
 
     /// The writer's state. After a panic it may be inconsistent, so it is rebuilt from the snapshot, which is immutable.
