@@ -75,7 +75,7 @@ impl OwnFolder {
         if !is_own && (self.is_shared || folder.owner != self.owner) {
             return Err(refused(&folder.path, "belongs to another account"));
         }
-        if is_own {
+        if is_own && (self.is_shared || folder.is_shared) {
             rustix::fs::fchmod(&folder.dir, Mode::from_raw_mode(0o700))?;
         }
         Ok(Self { is_shared: false, ..folder })

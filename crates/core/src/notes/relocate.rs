@@ -11,7 +11,7 @@ use super::NoteError;
 use super::aliases::{AliasMove, FolderLink};
 use super::follow_links::{FollowedText, SourceText, follow_links, follow_other_files, links_to_file};
 use crate::index::{IndexError, RenamePreview, RenamedNotes, Snapshot, Writer, WrittenFile};
-use crate::model::{ContentHash, NoteKey, VaultPath, fold};
+use crate::model::{ContentHash, FileStat, NoteKey, VaultPath, fold};
 use crate::ports::{FileChange, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
@@ -160,19 +160,7 @@ impl Knowledge {
                 return Err(error.into());
             }
         };
-        let other_paths = other_paths.into_iter().filter_map(|(index, path)| match &changes[index] {
-            FileChange::Replace { bytes, .. } => Some(WrittenFile::new(path, bytes.clone(), stats[index]?)),
-            _ => None,
-        });
-        let other_paths: Vec<WrittenFile> = other_paths.collect();
-        let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
-            FileChange::Move { from, to, bytes, .. } => {
-                Some(WrittenFile { renamed_from: Some(from), ..WrittenFile::new(to, bytes, stat?) })
-            }
-            FileChange::Replace { path, bytes, .. } => Some(WrittenFile::new(path, bytes, stat?)),
-            FileChange::Create { .. } | FileChange::Delete { .. } | FileChange::Rename { .. } => None,
-        });
-        let mut written: Vec<WrittenFile> = written.chain(other_paths).collect();
+        let mut written = written_files(changes, &stats, other_paths);
         written.extend(aliases.iter().map(|alias| alias.written(snapshot, &written)).collect::<Vec<_>>());
         self.indexer.apply_written(writer, written);
         let lost = aliases.into_iter().filter(|alias| alias.to.is_none());
@@ -314,6 +302,27 @@ impl Knowledge {
         }
         Ok(found)
     }
+}
+
+/// What the index takes in. `other_paths` lead to the file of a change, given by its number.
+fn written_files(
+    changes: Vec<FileChange>,
+    stats: &[Option<FileStat>],
+    other_paths: Vec<(usize, VaultPath)>,
+) -> Vec<WrittenFile> {
+    let other_paths = other_paths.into_iter().filter_map(|(index, path)| match &changes[index] {
+        FileChange::Replace { bytes, .. } => Some(WrittenFile::new(path, bytes.clone(), stats[index]?)),
+        _ => None,
+    });
+    let other_paths: Vec<WrittenFile> = other_paths.collect();
+    let written = changes.into_iter().zip(stats).filter_map(|(change, stat)| match change {
+        FileChange::Move { from, to, bytes, .. } => {
+            Some(WrittenFile { renamed_from: Some(from), ..WrittenFile::new(to, bytes, (*stat)?) })
+        }
+        FileChange::Replace { path, bytes, .. } => Some(WrittenFile::new(path, bytes, (*stat)?)),
+        FileChange::Create { .. } | FileChange::Delete { .. } | FileChange::Rename { .. } => None,
+    });
+    written.chain(other_paths).collect()
 }
 
 /// The notes whose links are rewritten with those of the relocated notes, by id. Refuses what the policy does not allow.
