@@ -160,7 +160,6 @@ impl HotVault {
             };
             self.call(None, "bulk_update", json!({ "entities": ranks.map(entity).collect::<Vec<_>>() }))?;
         }
-        self.call(Some("search by words and meaning"), "search", json!({ "query": format!("{common} {}", word(90)) }))?;
         self.call(Some("search_docs, first call"), "search_docs", json!({ "query": common }))?;
         self.call(Some("search_docs"), "search_docs", json!({ "query": word(200) }))?;
         self.call(
@@ -170,6 +169,7 @@ impl HotVault {
         )?;
         self.call(Some("resolve_nodes, first fuzzy call"), "resolve_nodes", json!({ "names": [&stem[1..]] }))?;
         self.call(Some("resolve_nodes, fuzzy"), "resolve_nodes", json!({ "names": [&stem[2..]] }))?;
+        self.call(Some("search by words and meaning"), "search", json!({ "query": format!("{common} {}", word(90)) }))?;
         self.call(Some("find_path"), "find_path", json!({ "source": first, "target": last }))?;
         self.call(Some("get_hubs, first PageRank"), "get_hubs", json!({ "metric": "pagerank" }))?;
         let query = json!({ "where": [{ "field": "chars", "op": "gt", "value": 500 }], "sort": [{ "field": "modified", "order": "desc" }] });
