@@ -1,11 +1,11 @@
 //! JSON Schemas generated from a tool's types, and made small: every byte of `tools/list` costs the client context.
 //!
 //! Subschemas are inlined, and `title` and `format`, which only code generators read, are removed. A property that may be
-//! absent is never declared nullable as well, and only a default that is not empty is declared.
+//! absent is never declared nullable as well.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The keywords whose values are schemas or lists of schemas.
 const NESTED: [&str; 5] = ["items", "additionalProperties", "anyOf", "oneOf", "allOf"];
@@ -53,7 +53,6 @@ fn tidy(schema: &mut Value) {
     for (name, property) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
         if !required.contains(name) {
             forbid_null(property);
-            drop_empty_default(property);
         }
     }
     for_each_subschema(object, tidy);
@@ -104,16 +103,6 @@ fn forbid_null(schema: &mut Value) {
     }
 }
 
-/// False, 0 and an empty list are what every client expects of an argument that is left out.
-fn drop_empty_default(schema: &mut Value) {
-    let is_empty = |default: &Value| [json!(false), json!(0), json!([])].contains(default);
-    if let Value::Object(schema) = schema
-        && schema.get("default").is_some_and(is_empty)
-    {
-        schema.remove("default");
-    }
-}
-
 /// The strings of a list; none if there is no list.
 pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
@@ -121,8 +110,10 @@ pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    use super::*;
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
@@ -158,7 +149,7 @@ mod tests {
                 "title": {"type": "string", "description": "Its name."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 9, "default": 5},
                 "way": {"type": "string", "enum": ["in", "out"]},
-                "strict": {"type": "boolean"},
+                "strict": {"type": "boolean", "default": false},
                 "found": {"type": "string"}
             },
             "required": ["title"],

@@ -28,8 +28,8 @@ PGPASSWORD, the password file (PGPASSFILE, ~/.pgpass) or a service (?service=NAM
 certificate of every host other than this machine is verified: sslmode=verify-full.
 
 JSON fields of status:
-  {server_version, pgvector, user, bound_to_one_graph, schema, supports, program, usable, problem,
-   graphs}"
+  {server_version, pgvector, user, bound_to_one_graph, schema, supports, program, usable,
+   problem, graphs}"
 )]
 pub(crate) struct DbCommand {
     #[command(subcommand)]

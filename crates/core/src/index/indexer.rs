@@ -69,28 +69,28 @@ pub struct Indexer {
     outside: Mutex<Vec<OutsideBatch>>,
     /// Whether [`Indexer::start_in_steps`] has yet to read the vault.
     is_stepping: AtomicBool,
-    first_pass: (Mutex<FirstPass>, Condvar),
+    first_pass: (Mutex<IndexStart>, Condvar),
     listeners: ChangeListeners,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FirstPass {
+enum IndexStart {
     Pending,
     Done,
     Panicked,
 }
 
 /// Records the end of the first pass, also when a panic ends it: calls must not wait for it any longer.
-struct FirstPassGuard<'a> {
+struct IndexStartGuard<'a> {
     indexer: &'a Indexer,
-    outcome: FirstPass,
+    outcome: IndexStart,
 }
 
-impl Drop for FirstPassGuard<'_> {
+impl Drop for IndexStartGuard<'_> {
     fn drop(&mut self) {
         let mut pass = self.indexer.first_pass.0.lock();
         // A later pass does not take a complete index back.
-        if *pass != FirstPass::Done {
+        if *pass != IndexStart::Done {
             *pass = self.outcome;
         }
         self.indexer.first_pass.1.notify_all();
@@ -149,7 +149,7 @@ impl Indexer {
             moves: Mutex::default(),
             outside: Mutex::default(),
             is_stepping: AtomicBool::new(false),
-            first_pass: (Mutex::new(FirstPass::Pending), Condvar::new()),
+            first_pass: (Mutex::new(IndexStart::Pending), Condvar::new()),
             listeners: ChangeListeners::default(),
         }
     }
@@ -161,7 +161,7 @@ impl Indexer {
 
     /// Loads the saved index, then applies what changed in the vault since.
     pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
-        let mut pass = FirstPassGuard { indexer: self, outcome: FirstPass::Panicked };
+        let mut pass = IndexStartGuard { indexer: self, outcome: IndexStart::Panicked };
         let mut writer = self.writer();
         let before = self.snapshot();
         // Independent, and both mostly wait for the disk.
@@ -177,7 +177,7 @@ impl Indexer {
         self.detect_outside(&writer, &loaded, was_complete);
         self.detect_moves(&mut writer, &loaded);
         self.announce(&mut writer, &before);
-        pass.outcome = FirstPass::Done;
+        pass.outcome = IndexStart::Done;
         Ok(outcome?)
     }
 
@@ -185,10 +185,10 @@ impl Indexer {
     /// between two steps: meanwhile notes can be written, and those that calls ask for can be indexed first. What could not be read
     /// is read by the next call of this method; until then the index is not ready.
     pub fn start_in_steps(&self) -> Result<IndexReport, IndexError> {
-        let mut pass = FirstPassGuard { indexer: self, outcome: FirstPass::Panicked };
+        let mut pass = IndexStartGuard { indexer: self, outcome: IndexStart::Panicked };
         let outcome = self.read_in_steps();
         let is_complete = outcome.as_ref().is_ok_and(|report| report.unreadable == 0);
-        pass.outcome = if is_complete { FirstPass::Done } else { FirstPass::Pending };
+        pass.outcome = if is_complete { IndexStart::Done } else { IndexStart::Pending };
         outcome
     }
 
@@ -461,13 +461,13 @@ impl Indexer {
     /// Waits until the first pass is over; `false` on timeout, or if it panicked.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         let mut pass = self.first_pass.0.lock();
-        self.first_pass.1.wait_while_for(&mut pass, |pass| *pass == FirstPass::Pending, timeout);
-        *pass == FirstPass::Done
+        self.first_pass.1.wait_while_for(&mut pass, |pass| *pass == IndexStart::Pending, timeout);
+        *pass == IndexStart::Done
     }
 
-    /// Whether the first pass panicked: the snapshot lacks notes, and nobody completes it.
+    /// Whether the first pass panicked: the snapshot lacks notes, and no later pass adds them.
     pub fn has_panicked(&self) -> bool {
-        *self.first_pass.0.lock() == FirstPass::Panicked
+        *self.first_pass.0.lock() == IndexStart::Panicked
     }
 
     /// The writer's state. After a panic it may be inconsistent, so it is rebuilt from the snapshot, which is immutable.
