@@ -18,14 +18,14 @@ use crate::truncate::{ONE_NOTE, beginning, kept, truncate};
 /// The arguments for a part, shared by the tools that read one note.
 #[derive(Default, Deserialize, JsonSchema)]
 pub(crate) struct PartParams {
-    /// Headings in place of the text, or beside a requested part.
+    /// Headings instead of the text, or beside a part.
     #[serde(default)]
     outline: bool,
     /// Only this heading or path of headings: "A > B".
     section: Option<String>,
     /// First character: truncated.next_offset.
     offset: Option<usize>,
-    /// Maximum characters, embedded notes included.
+    /// Maximum characters.
     #[schemars(range(min = 1, max = 50_000))]
     max_chars: Option<usize>,
     /// Show embedded notes (![[x]]) in place.

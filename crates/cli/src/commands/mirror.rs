@@ -34,10 +34,10 @@ const LATEST: Duration = Duration::from_secs(2);
 #[command(after_help = "\
 Examples:
   quipu mirror ~/notes --graph team
-  quipu mirror ~/work/handbook     a git checkout: `quipu stale` still compares notes with sources
+  quipu mirror ~/work/handbook     a git checkout: `quipu stale` compares notes with sources
 
-Replaced and deleted versions are in the trash of the folder (`quipu restore`) and in the history
-of the graph. Quipu may be stopped or killed at any time; the next run continues.")]
+Replaced and deleted versions are in the trash of the folder (`quipu restore`) and in the
+history of the graph. Quipu may be stopped or killed at any time; the next run continues.")]
 pub(crate) struct Mirror {
     #[command(flatten)]
     target: SyncTarget,

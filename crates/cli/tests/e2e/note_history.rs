@@ -206,3 +206,14 @@ fn killed_redaction_is_completed_at_the_next_start() {
         assert_eq!(files_with(next.root(), &words), [""; 0].map(PathBuf::from), "after {moment} ms");
     }
 }
+
+#[test]
+fn client_can_edit_a_note_after_its_own_undo() {
+    let mut client = Client::open("//- a.md\none\n");
+    client.call("get_node", json!({ "id": "a.md" }));
+    append(&mut client, "a.md", "two");
+    let changes = client.answer("recent_changes", json!({}));
+    client.answer("undo_change", json!({ "change": changes["changes"][0]["change"] }));
+    append(&mut client, "a.md", "three");
+    assert_eq!(client.read("a.md"), "one\nthree\n");
+}

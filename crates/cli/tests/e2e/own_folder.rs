@@ -122,7 +122,7 @@ fn own_folder_of_another_account_is_not_used() {
         skip("only root can give files away");
         return;
     }
-    // Whoever creates the folder chooses its mode: one that looks shared on purpose is no more trusted.
+    // The account that creates the folder chooses its mode, so a mode that looks shared on purpose is not trusted either.
     for mode in ["700", "777", "2770", "2777"] {
         let folder = used();
         shell(folder.path(), &format!("chown -R 65534 .quipu; chown 12345 .quipu; chmod {mode} .quipu"));

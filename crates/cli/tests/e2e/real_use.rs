@@ -206,7 +206,7 @@ fn private_note_has_no_readable_temporary_file() {
 }
 
 #[test]
-fn notes_of_an_unreadable_folder_are_not_taken_for_deleted() {
+fn notes_of_an_unreadable_folder_stay_in_the_index() {
     if !rustix::process::geteuid().is_root() {
         return skip("only root can run a program as another account, and root can read every folder");
     }

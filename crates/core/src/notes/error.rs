@@ -148,7 +148,7 @@ pub enum NoteError {
     #[error("cannot read version {} of {path}: {}", brief(.version), if *.is_known {
         "its text is not kept; another program replaced it, or it is older than the trash keeps versions"
     } else {
-        "the note has no such version; node_history lists its versions"
+        "the note has no such version in its history"
     })]
     NoVersion {
         /// Which note.
@@ -173,7 +173,7 @@ pub enum NoteError {
         number: WriteNumber,
     },
     /// A write cannot be undone as a whole.
-    #[error("cannot undo change n{}: {reason}; nothing was written. revert_node goes back to a version of one note", .number.0)]
+    #[error("cannot undo change n{}: {reason}; nothing was written", .number.0)]
     CannotUndo {
         /// Which write.
         number: WriteNumber,

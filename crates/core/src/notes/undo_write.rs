@@ -40,6 +40,7 @@ impl Knowledge {
             let before = self.snapshot();
             let stats = self.apply_by(session, (NoteAction::Undo, request), &changes);
             let stats = stats.map_err(|error| changed_since(number, error))?;
+            self.show_undone(session, &changes);
             let mut moved = FxHashMap::default();
             let notes =
                 changes.into_iter().zip(stats).filter(|(change, _)| !matches!(change, FileChange::Rename { .. }));
@@ -66,6 +67,26 @@ impl Knowledge {
         let steps = logged.files.iter().rev().map(undone).collect();
         // The undo took place: it has not failed if its number cannot be read.
         Ok(UndoneWrite { by: self.undo_of(&logged).unwrap_or_default(), steps })
+    }
+
+    /// The files that a client's undo wrote count as read by it as far as the versions before did.
+    fn show_undone(&self, session: &Session, changes: &[FileChange]) {
+        for change in changes {
+            match change {
+                FileChange::Replace { path, expected, bytes } => {
+                    // A path that cannot be resolved now is checked when it is written.
+                    if let Ok(real) = self.vault.real_path(path) {
+                        self.show_own_write(session, &real, *expected, ContentHash::of(bytes));
+                    }
+                }
+                FileChange::Move { from, to, expected, bytes } => {
+                    if let Some(whole) = session.shown_whole(from, *expected) {
+                        session.show(to, ContentHash::of(bytes), whole);
+                    }
+                }
+                FileChange::Create { .. } | FileChange::Rename { .. } | FileChange::Delete { .. } => {}
+            }
+        }
     }
 
     /// Removes the folders of a path that have no notes any more: the move may have created them. A failure does no harm.

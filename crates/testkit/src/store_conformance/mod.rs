@@ -182,18 +182,20 @@ pub fn new_store_is_empty(storage: &impl NoteStorage) {
 /// Every field comes back as it was.
 pub fn notes_are_loaded_again_after_reopening(storage: &impl NoteStorage) {
     let (full, text) = full_note();
+    // As of an index that had many more notes.
+    let high = NoteKey(500_000);
     let store = opened(storage);
     let empty = Note { sections: Vec::new(), ..note("empty.md", "") };
     store
         .apply(&[
             NoteChange::Put { key: NoteKey(7), note: &full, text },
-            NoteChange::Put { key: NoteKey(u32::MAX), note: &empty, text: "" },
+            NoteChange::Put { key: high, note: &empty, text: "" },
         ])
         .expect("changes apply");
     drop(store);
     if storage.lasts() {
         let store = storage.open();
-        assert_eq!(loaded(&store), BTreeMap::from([(NoteKey(7), full), (NoteKey(u32::MAX), empty)]));
+        assert_eq!(loaded(&store), BTreeMap::from([(NoteKey(7), full), (high, empty)]));
         assert_eq!(found(&store, "zwei").0, [(7, 1)]);
     }
 }

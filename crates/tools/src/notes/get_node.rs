@@ -17,7 +17,7 @@ const MAX_NEIGHBORS: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Path from the vault root, in any case: "notes/ideas.md".
+    /// Path from the vault root, in any case.
     id: String,
     /// 1 adds linking and linked notes, up to 20 each.
     #[serde(default)]

@@ -117,7 +117,7 @@ impl Tool for SearchPages {
 
     const NAME: &'static str = "ubp_search";
     const DESCRIPTION: &'static str = "Find pages about a topic or question by meaning, words and links: the first \
-        choice to answer a question. Returns matching sections, why they match, and staleness.";
+        choice. Returns matching sections, why they match, and staleness.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

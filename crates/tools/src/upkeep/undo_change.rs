@@ -16,7 +16,7 @@ const MAX_LISTED: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
-    /// Change, as recent_changes lists it: a number for memory, "n12" for notes.
+    /// As recent_changes lists it: 12 for memory, "n12" for notes.
     change: ChangeName,
 }
 

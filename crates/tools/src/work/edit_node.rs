@@ -23,7 +23,7 @@ pub(crate) struct Params {
     edits: Vec<EditFields>,
     /// Fail unless the note has this version.
     expected_version: Option<String>,
-    /// Return the diff, write nothing.
+    /// Only return the diff.
     #[serde(default)]
     dry_run: bool,
 }

@@ -17,7 +17,7 @@ pub(crate) struct Params {
     /// Note id; with "/" at the end a folder.
     #[schemars(length(min = 1))]
     id: String,
-    /// New path: "archive/plan.md", or "archive/" to keep the name. A folder gets this path.
+    /// New path: "archive/plan.md", or "archive/" to keep the name.
     #[schemars(length(min = 1))]
     to: String,
     /// Rewrite links to it; otherwise links that would break prevent the move.

@@ -30,7 +30,7 @@ pub(crate) struct Params {
     since: Option<String>,
     /// Of an earlier answer: only newer changes.
     cursor: Option<String>,
-    /// Default: all kinds.
+    /// All by default.
     #[serde(default)]
     kinds: Vec<Kind>,
     /// Part of a client's name; "outside" for other programs.
