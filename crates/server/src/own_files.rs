@@ -80,12 +80,16 @@ pub fn open(path: &Path, options: &mut OpenOptions, flags: OFlags) -> io::Result
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
 }
 
+/// Settings and tokens take less; a cloned vault may bring a file that would fill the memory.
+const MAX_BYTES: u64 = 8 << 20;
+
 /// The text of a file of any owner; `None` if it does not exist.
 pub fn text(file: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     match open(file, File::options().read(true), OFlags::empty())
-        .and_then(|mut opened| opened.read_to_string(&mut text))
+        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text))
     {
+        Ok(_) if text.len() as u64 > MAX_BYTES => Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB")),
         Ok(_) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -193,6 +197,15 @@ mod tests {
         assert!(error.contains(&format!("process {} holds it; retry", std::process::id())), "{error}");
         drop(held);
         lock(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn file_larger_than_settings_can_be_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MAX_BYTES).unwrap();
+        assert_eq!(text(file.path()).unwrap().unwrap().len() as u64, MAX_BYTES);
+        file.as_file().set_len(MAX_BYTES + 1).unwrap();
+        assert_eq!(text(file.path()).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::io::{self, Read, Write};
 use quipu_own_folder::OwnFolder;
 use rustix::fs::OFlags;
 
+/// A segment takes less; a cloned vault may bring a file that would fill the memory.
+const MAX_BYTES: u64 = 512 << 20;
+
 const CHECKSUM_BYTES: usize = 4;
 
 /// The folder of the files.
@@ -39,6 +42,9 @@ impl LineFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
+        if file.metadata()?.len() > MAX_BYTES {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let Some(end) = bytes.len().checked_sub(CHECKSUM_BYTES) else { return Ok(None) };

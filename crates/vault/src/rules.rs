@@ -216,7 +216,10 @@ fn outer_patterns(root: &Path) -> Patterns {
 
 /// An unreadable file above the vault is ignored without a warning, since it is not part of the vault.
 fn add_outer(patterns: &mut Patterns, folder: &Path, file: &Path) {
-    let is_file = std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file());
+    /// A larger file is no list of patterns.
+    const MAX_BYTES: u64 = 4 << 20;
+    let is_file =
+        std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_BYTES);
     if is_file && let Ok(bytes) = std::fs::read(file) {
         let own = Arc::new(parse_gitignore(folder, &bytes));
         *patterns = Some(Arc::new(PatternChain { own, parent: patterns.take() }));

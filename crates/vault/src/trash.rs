@@ -14,6 +14,7 @@ use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
     Clock, FileChange, SystemClock, TrashReason, TrashedFile, VaultError, VaultFiles, WriteError, WriteOrigin,
 };
+use rustix::fs::Mode;
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists};
 use crate::failpoint;
@@ -29,6 +30,8 @@ use crate::write::{self, Template};
 use crate::written;
 
 const TRASH: &str = "trash";
+/// Deeper folders are not listed: they hold no version of a note, and may have come with a cloned vault.
+const MAX_DEPTH: usize = 256;
 /// Versions removed before the lock is released for other writers.
 const PRUNE_BATCH: usize = 100;
 const TIME: &str = "%Y%m%dT%H%M%S";
@@ -206,9 +209,25 @@ pub(crate) fn create_folder(root: &Dir, version_folder: &str, changed: &mut BTre
         }
         folder = folder.open(part)?;
         path = below;
+        if is_closed {
+            close(&folder, &path)?;
+        }
     }
     changed.insert(path);
     Ok(folder)
+}
+
+/// Makes a folder private that may have been there before: one that another account planted is refused.
+fn close(folder: &Dir, path: &str) -> io::Result<()> {
+    let metadata = Metadata::of(folder)?;
+    if metadata.owner.0 != rustix::process::geteuid().as_raw() {
+        let message = format!("{path} belongs to another account");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    if metadata.mode & 0o077 != 0 {
+        rustix::fs::fchmod(folder, Mode::from_raw_mode(0o700))?;
+    }
+    Ok(())
 }
 
 /// Whether the accounts of a group can list a folder of the vault. One behind a link counts as closed.
@@ -322,6 +341,7 @@ fn collect(
         let Some(name) = name.to_str() else { continue };
         let path = join(at, name);
         match kind {
+            FileKind::Folder if path.matches('/').count() >= MAX_DEPTH => {}
             FileKind::Folder => {
                 if let Some(folder) = if_permitted(folder.open(name))? {
                     collect(&folder, trash_name, &path, (at_ns, reason), kept)?;

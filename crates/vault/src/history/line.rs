@@ -47,6 +47,9 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
+/// More files of one write than a vault can have.
+const MAX_UNLISTED: usize = 1 << 32;
+
 impl HistoryLine {
     pub(crate) fn number(&self) -> WriteNumber {
         WriteNumber(self.number)
@@ -62,6 +65,10 @@ impl HistoryLine {
     /// `None` for a line that Quipu did not write.
     pub(crate) fn parse(line: &[u8]) -> Option<LoggedWrite> {
         let Self { number, at_ns, by, files, unlisted } = serde_json::from_slice(line).ok()?;
+        // Numbers that Quipu never writes come from another program, and could overflow.
+        if at_ns < 0 || unlisted > MAX_UNLISTED {
+            return None;
+        }
         let files = files.into_iter().map(FileLine::parse).collect::<Option<_>>()?;
         Some(LoggedWrite { number: WriteNumber(number), at_ns, by, files, unlisted })
     }
@@ -117,5 +124,20 @@ impl From<&LoggedVersion> for VersionLine {
             hex
         });
         Self { hash, chars: version.chars, modified_ns: version.modified_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_with_impossible_numbers_are_skipped() {
+        let line = |at: &str, unlisted: &str| {
+            format!(r#"{{"n":1,"at":{at},"by":"x","files":[],"unlisted":{unlisted}}}"#).into_bytes()
+        };
+        assert!(HistoryLine::parse(&line("1", "2")).is_some());
+        assert!(HistoryLine::parse(&line("-9223372036854775808", "0")).is_none());
+        assert!(HistoryLine::parse(&line("1", "18446744073709551615")).is_none());
     }
 }

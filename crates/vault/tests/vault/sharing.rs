@@ -215,3 +215,37 @@ fn group_cannot_read_versions_of_notes_in_a_folder_that_it_cannot_enter() {
     let (done, told) = write(SECOND).unwrap();
     assert!(done, "{told}");
 }
+
+#[test]
+fn copy_of_a_text_in_a_closed_folder_is_closed_to_the_group() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a folder to another account");
+        return;
+    }
+    let home = Home::new(&[("secret/s.md", "old")]);
+    shell(&home, "chmod 700 secret; mkdir -p .quipu/trash/written/secret; chgrp -R 64010 .quipu; chmod -R 2770 .quipu");
+    let vault = FolderVault::open(home.folder.path(), VaultOptions::default()).unwrap();
+    let copies = home.at(".quipu/trash/written/secret");
+    // One that another account planted is not used.
+    chown(&copies, Some(SECOND), Some(GROUP)).unwrap();
+    vault.apply(&[replace("secret/s.md", "old", "new")]).unwrap();
+    assert!(!copies.join("s.md").exists());
+    // One that was open before the folder was closed is closed.
+    chown(&copies, Some(0), Some(GROUP)).unwrap();
+    vault.apply(&[replace("secret/s.md", "new", "newer")]).unwrap();
+    assert_eq!(copies.metadata().unwrap().mode() & 0o7777, 0o700);
+    assert_eq!(std::fs::read_to_string(copies.join("s.md")).unwrap(), "newer");
+}
+
+#[test]
+fn deeply_nested_trash_does_not_overflow_the_stack() {
+    let home = Home::new(&[("a.md", "old")]);
+    let vault = FolderVault::open(home.folder.path(), VaultOptions::default()).unwrap();
+    vault.apply(&[replace("a.md", "old", "new")]).unwrap();
+    let planted = "cd .quipu/trash; mkdir 20260101T000000.000000000Z-000-deleted; cd 2026*-deleted; \
+                   i=0; while [ $i -lt 1000 ]; do mkdir d; cd -P d; i=$((i+1)); done";
+    shell(&home, planted);
+    let list = std::thread::Builder::new().stack_size(1 << 20).spawn(move || vault.trashed().unwrap().len());
+    assert_eq!(list.unwrap().join().unwrap(), 1);
+    shell(&home, "rm -rf .quipu/trash");
+}
