@@ -33,19 +33,16 @@ fn number(word: &str) -> Option<usize> {
     word.parse().ok()
 }
 
-/// The steps so far. After the first that fails, the others are passed over.
+/// The steps so far. One that fails does not keep the others from running: a run tells all that is wrong.
 #[derive(Default)]
 pub(crate) struct Steps {
     total: Tally,
-    error: Option<anyhow::Error>,
+    errors: Vec<anyhow::Error>,
 }
 
 impl Steps {
-    /// Runs a step unless one before it failed. A step that errs without counting a failure counts as one.
+    /// Runs a step. A step that errs without counting a failure counts as one.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&mut Tally) -> anyhow::Result<()>) {
-        if self.error.is_some() {
-            return;
-        }
         println!("\n== {name}");
         let started = Instant::now();
         let mut tally = Tally::default();
@@ -57,17 +54,17 @@ impl Steps {
         self.total.failed += tally.failed;
         let word = if tally.failed == 0 { "ok" } else { "FAILED" };
         println!("-- {name}: {word} in {:.1} s", started.elapsed().as_secs_f64());
-        self.error = outcome.err().or_else(|| (tally.failed > 0).then(|| anyhow::anyhow!("{name} failed")));
+        self.errors.extend(outcome.err().or_else(|| (tally.failed > 0).then(|| anyhow::anyhow!("{name} failed"))));
     }
 
     /// Prints the totals, alone on the last line of stdout; an error is told before it.
     pub(crate) fn finish(self) -> ExitCode {
         let Tally { passed, failed } = self.total;
-        if let Some(error) = &self.error {
+        for error in &self.errors {
             println!("\nerror: {error:#}");
         }
         println!("\n{passed} passed, {failed} failed");
-        if self.error.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if self.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
@@ -91,10 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_runs_after_a_step_that_failed() {
-        let mut steps = Steps::default();
+    fn steps_run_after_one_that_failed() {
+        let (mut steps, mut has_run) = (Steps::default(), false);
         steps.step("first", |_| anyhow::bail!("no"));
-        steps.step("second", |_| unreachable!("the first failed"));
+        steps.step("second", |_| {
+            has_run = true;
+            Ok(())
+        });
+        assert!(has_run);
         assert_eq!(steps.finish(), ExitCode::FAILURE);
     }
 }
