@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-FUJP7CEE.js",
+        path: "/assets/app-D7A3DLAK.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"f8b8be2952ddec17\"",
-        bytes: include_bytes!("assets/app-FUJP7CEE.js"),
-        gzip: include_bytes!("gzip/assets/app-FUJP7CEE.js.gz"),
+        etag: "\"34f62c7bf67e4599\"",
+        bytes: include_bytes!("assets/app-D7A3DLAK.js"),
+        gzip: include_bytes!("gzip/assets/app-D7A3DLAK.js.gz"),
     },
     Asset {
         path: "/assets/chunk-SV6SXLKE.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-CI5ZBSCG.js",
+        path: "/assets/graph-3ZFLNRKO.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"1bf2c6a788021dfe\"",
-        bytes: include_bytes!("assets/graph-CI5ZBSCG.js"),
-        gzip: include_bytes!("gzip/assets/graph-CI5ZBSCG.js.gz"),
+        etag: "\"b82d485c04f25536\"",
+        bytes: include_bytes!("assets/graph-3ZFLNRKO.js"),
+        gzip: include_bytes!("gzip/assets/graph-3ZFLNRKO.js.gz"),
     },
     Asset {
         path: "/assets/style-OZ33RIAK.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"1987bd7efd1b94fb\"",
+        etag: "\"ad9f202c8ef10029\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

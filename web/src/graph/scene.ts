@@ -119,10 +119,17 @@ export class Scene {
     this.sigma.on("resize", () => this.resize());
     this.sigma.on("enterNode", ({ node }) => this.hover(Number(node)));
     this.sigma.on("leaveNode", () => this.hover(null));
-    this.sigma.on("clickNode", ({ node, event }) => events.click(Number(node), (event.original as MouseEvent).shiftKey));
-    this.sigma.on("doubleClickNode", ({ node, preventSigmaDefault }) => {
+    let clicked = "";
+    this.sigma.on("clickNode", ({ node, event }) => {
+      clicked = node;
+      events.click(Number(node), (event.original as MouseEvent).shiftKey);
+    });
+    // Two quick clicks on two nodes are no double click, nor is a shift-click.
+    this.sigma.on("doubleClickNode", ({ node, event, preventSigmaDefault }) => {
       preventSigmaDefault();
-      events.open(Number(node));
+      const { shiftKey } = event.original as MouseEvent;
+      if (node === clicked && !shiftKey) events.open(Number(node));
+      else events.click(Number(node), shiftKey);
     });
     this.sigma.on("clickStage", () => events.clickStage());
     this.resize();

@@ -95,7 +95,7 @@ impl Model {
                 (Some(now), _) if self.known.contains(&id) && random.below(3) == 0 => {
                     let line = format!("edited {}", random.below(1000));
                     let edits =
-                        json!([{"op": "append", "text": line}, {"op": "set_property", "key": "n", "value": line}]);
+                        json!([{"op": "append", "text": line}, {"op": "set_property", "key": "round", "value": line}]);
                     let becomes = with_property(now, &line) + &line + "\n";
                     ("edit_node", json!({ "id": id, "edits": edits }), Some(becomes))
                 }
@@ -238,7 +238,7 @@ fn frontmatter(text: &str) -> &str {
 
 /// A text with the property that an edit sets.
 fn with_property(text: &str, value: &str) -> String {
-    format!("---\nn: {value}\n---\n{}", &text[frontmatter(text).len()..])
+    format!("---\nround: {value}\n---\n{}", &text[frontmatter(text).len()..])
 }
 
 /// A note with links and tags. Now and then a long one, since a long write is easier to catch half done.

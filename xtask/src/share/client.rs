@@ -197,7 +197,11 @@ impl<'a> Writer<'a> {
                 let edits = json!([{ "op": "append", "text": line }]);
                 ("edit_node", json!({ "id": id, "edits": edits }), Some(format!("{before}{line}\n")))
             }
-            Some(_) => ("update_node", json!({ "id": id, "content": text }), Some(text.clone())),
+            Some(_) => {
+                // A client that started again has not read it, and after an edit it knows a part only.
+                self.call(client, "get_node", &json!({ "id": id }))?;
+                ("update_node", json!({ "id": id, "content": text }), Some(text.clone()))
+            }
         };
         self.tally.notes.insert(id.clone(), Expected::UnderWay { before, after: after.clone() });
         let answer = self.call(client, tool, &arguments)?;
