@@ -12,8 +12,9 @@ use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
-/// Refuses one text and gives all others the same vector.
-struct Same;
+/// Refuses one text, gives all others the same vector and records them.
+#[derive(Default)]
+struct Same(Mutex<Vec<String>>);
 
 impl Embedder for Same {
     fn space(&self) -> &str {
@@ -32,6 +33,7 @@ impl Embedder for Same {
         if texts.iter().any(|text| text.contains("unspeakable")) {
             return Err(EmbedError::Unusable("it is too much".into()));
         }
+        self.0.lock().unwrap().extend(texts.iter().map(|text| (*text).to_owned()));
         Ok(texts.iter().map(|_| vec![1.0, 0.0]).collect())
     }
 }
@@ -39,51 +41,12 @@ impl Embedder for Same {
 fn open(fixture: &str) -> (Arc<MemVault>, Knowledge) {
     let clock = Arc::new(FixedClock::default());
     let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
-    let store = Arc::new(MemNoteStorage::default().open());
-    let knowledge = Knowledge::new(Parts {
-        vault: vault.clone(),
-        store: store.clone(),
-        clock,
-        sources: Arc::new(MemSources::default()),
-        title_rule: TitleRule::default(),
-        stale_after: Knowledge::STALE_AFTER,
-    });
-    knowledge.start(&|_| {}).unwrap();
-    (vault, knowledge.with_meaning(Meaning::new(Arc::new(Same), store)))
+    let (knowledge, _) = knowledge_of(vault.clone(), clock);
+    (vault, knowledge)
 }
 
-/// Records the texts it gets.
-#[derive(Default)]
-struct Recording(Mutex<Vec<String>>);
-
-impl Embedder for Recording {
-    fn space(&self) -> &str {
-        "recording"
-    }
-
-    fn worth_beyond_english(&self) -> f32 {
-        1.0
-    }
-
-    fn unrelated(&self) -> f32 {
-        0.0
-    }
-
-    fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        self.0.lock().unwrap().extend(texts.iter().map(|text| (*text).to_owned()));
-        Ok(texts.iter().map(|_| vec![1.0, 0.0]).collect())
-    }
-}
-
-#[test]
-fn the_most_linked_and_the_newest_notes_are_embedded_first() {
-    let fixture = "//- hub.md\nthe hub\n//- second.md\nthe second\n//- a.md\n[[hub]] [[second]]\n//- b.md\n[[hub]]\n";
-    let clock = Arc::new(FixedClock::default());
-    let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
-    clock.advance(60_000_000_000);
-    vault.put("newest.md", "the newest\n");
+fn knowledge_of(vault: Arc<MemVault>, clock: Arc<FixedClock>) -> (Knowledge, Arc<Same>) {
     let store = Arc::new(MemNoteStorage::default().open());
-    let embedder = Arc::new(Recording::default());
     let knowledge = Knowledge::new(Parts {
         vault,
         store: store.clone(),
@@ -93,7 +56,18 @@ fn the_most_linked_and_the_newest_notes_are_embedded_first() {
         stale_after: Knowledge::STALE_AFTER,
     });
     knowledge.start(&|_| {}).unwrap();
-    let knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store));
+    let embedder = Arc::new(Same::default());
+    (knowledge.with_meaning(Meaning::new(embedder.clone(), store)), embedder)
+}
+
+#[test]
+fn the_most_linked_and_the_newest_notes_are_embedded_first() {
+    let fixture = "//- hub.md\nthe hub\n//- second.md\nthe second\n//- a.md\n[[hub]] [[second]]\n//- b.md\n[[hub]]\n";
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
+    clock.advance(60_000_000_000);
+    vault.put("newest.md", "the newest\n");
+    let (knowledge, embedder) = knowledge_of(vault, clock);
     while knowledge.embed_some(2, Effort::OneThread).unwrap() != Round::Idle {}
     let order: Vec<String> = embedder.0.lock().unwrap().clone();
     let place = |text: &str| order.iter().position(|made| made.contains(text)).unwrap();

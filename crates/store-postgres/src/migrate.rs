@@ -19,7 +19,7 @@ const MIGRATIONS: [(&str, i32); 7] = [
     (include_str!("migrations/007_rate.sql"), 3),
 ];
 
-/// The tables that need pgvector, which may be installed after the migration that creates them.
+/// The tables that need pgvector, which may be installed after the migrations.
 const VECTORS: &str = include_str!("vectors.sql");
 
 /// What the role of servers may do, if there is such a role: write tables whose rows belong to a graph, read the others.

@@ -1,4 +1,5 @@
--- The tables of vectors, where migration 005 found no pgvector, or a backup was restored without it. Run by every `quipu db migrate`.
+-- The tables of vectors, created when pgvector is there: at first, once it is installed, or after a backup was restored without it. Run
+-- by every `quipu db migrate`.
 DO $$ BEGIN
     IF to_regtype('halfvec') IS NULL OR to_regclass('quipu.passage_vector') IS NOT NULL THEN
         RETURN;
@@ -10,6 +11,7 @@ DO $$ BEGIN
         vector halfvec NOT NULL,
         PRIMARY KEY (graph, space, hash)
     );
+    -- Who computes the vector of a passage, and until when: a claim that is not renewed may be taken over.
     CREATE TABLE IF NOT EXISTS passage_claim (
         graph BIGINT NOT NULL REFERENCES graph (id) ON DELETE CASCADE,
         space TEXT COLLATE "C" NOT NULL,
