@@ -125,11 +125,19 @@ impl SharedVectors {
         let add = "INSERT INTO passage_claim (graph, space, hash, holder, until) \
                    SELECT $1, $2, hash, $4, now() + make_interval(secs => $5) FROM unnest($3::bytea[]) AS hash \
                    ON CONFLICT (graph, space, hash) DO NOTHING RETURNING hash";
+        // Another server may have stored its vectors, and ended its claims, since this one looked for them.
+        let known = "DELETE FROM passage_claim claim USING passage_vector vector \
+                     WHERE claim.graph = $1 AND claim.space = $2 AND claim.hash = ANY ($3) \
+                     AND vector.graph = $1 AND vector.space = $2 AND vector.hash = claim.hash \
+                     AND ($4::int IS NULL OR vector_dims(vector.vector) = $4) RETURNING claim.hash";
+        let dimensions = self.dimensions.lock().get(space).copied();
         let hash = |row: &Row| row::get::<Vec<u8>>(row, 0);
         self.database.write_quietly(self.scope, async |tx| {
             let mut claimed = row::list(tx, held, &[&self.graph, &space, &hashes, &self.holder], hash).await?;
             row::execute(tx, renew, &[&self.graph, &space, &claimed, &self.holder, &seconds]).await?;
             claimed.extend(row::list(tx, add, &[&self.graph, &space, &hashes, &self.holder, &seconds], hash).await?);
+            let known = row::list(tx, known, &[&self.graph, &space, &claimed, &dimensions], hash).await?;
+            claimed.retain(|hash| !known.contains(hash));
             Ok(claimed)
         })
     }
@@ -206,10 +214,10 @@ impl VectorStore for SharedVectors {
         self.own.put_vectors(space, grade, vectors)?;
         self.note_dimensions(space, vectors.first().map(|(_, vector)| vector.as_slice()));
         if grade >= Grade::FULL && !vectors.is_empty() {
-            self.embedded.fetch_add(vectors.len() as u64, Ordering::Relaxed);
             if let Err(error) = self.store(space, vectors) {
                 tracing::debug!(%error, "cannot store vectors for other servers");
             }
+            self.embedded.fetch_add(vectors.len() as u64, Ordering::Relaxed);
         }
         Ok(())
     }

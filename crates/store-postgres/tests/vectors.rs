@@ -107,6 +107,26 @@ fn each_passage_is_embedded_by_one_server_and_known_to_all() {
 }
 
 #[test]
+fn servers_at_work_at_once_embed_no_passage_twice() {
+    const PASSAGES: u8 = 200;
+    let Some(url) = postgres::database() else { return };
+    let servers: Vec<_> = (0..3).map(|_| server(&url, PASSAGES)).collect();
+    std::thread::scope(|scope| {
+        for (own, shared) in &servers {
+            scope.spawn(move || {
+                let started = Instant::now();
+                while (0..PASSAGES).any(|number| own.get(hash(number)).is_none()) {
+                    embed(shared, &missing(shared, 2));
+                    assert!(started.elapsed() < Duration::from_secs(60), "a vector does not arrive");
+                }
+            });
+        }
+    });
+    let embedded: u64 = servers.iter().map(|(_, shared)| shared.embedded_and_fetched().0).sum();
+    assert_eq!(embedded, u64::from(PASSAGES));
+}
+
+#[test]
 fn claims_of_a_dead_server_are_taken_over() {
     let Some(url) = postgres::database() else { return };
     let ((_, dying), (_, other)) = (server(&url, 3), server(&url, 3));

@@ -1,12 +1,16 @@
 //! Vectors of passages: each is computed by one server, and known to all.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use quipu_testkit::postgres::{self, sql};
 
 use super::{TeamServer, create_graph, push, wait_for};
 
 const NOTES: usize = 48;
+
+/// How long a server keeps a claim.
+const CLAIM: Duration = Duration::from_secs(15);
 
 /// Notes of one passage each.
 fn notes() -> Vec<(String, Vec<u8>)> {
@@ -30,12 +34,17 @@ fn each_passage_is_embedded_by_one_server() {
     let servers = [TeamServer::start_with_model(&url), TeamServer::start_with_model(&url)];
     let made = |server: &TeamServer| server.metric("quipu_passages_embedded_total");
     let fetched = |server: &TeamServer| server.metric("quipu_vectors_fetched_total");
+    let started = Instant::now();
     wait_for("every server has every vector", || {
         servers.iter().all(|server| made(server) + fetched(server) >= NOTES as f64)
     });
     let [one, two] = servers.each_ref().map(made);
-    assert_eq!(one + two, NOTES as f64, "{one} and {two}: none is computed twice");
-    assert_eq!((count(&url, "passage_vector"), count(&url, "passage_claim")), (NOTES, 0));
+    // On a machine so slow that a claim ended, the other server took over what it held.
+    if started.elapsed() < CLAIM {
+        assert_eq!(one + two, NOTES as f64, "{one} and {two}: none is computed twice");
+    }
+    assert_eq!(count(&url, "passage_vector"), NOTES);
+    wait_for("no claim is left", || count(&url, "passage_claim") == 0);
     let late = TeamServer::start_with_model(&url);
     wait_for("a new server fetches them", || fetched(&late) >= NOTES as f64);
     assert_eq!(made(&late), 0.0);
