@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod cargo_test;
 mod crash;
 mod deny;
 mod docs;

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
 use crate::steps::{ONE, Steps};
-use crate::{crash, data, deny, explorer, fuzz, instructions, peers, postgres, share, team};
+use crate::{cargo_test, crash, data, deny, explorer, fuzz, instructions, peers, postgres, share, team};
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -50,23 +50,28 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         Ok(())
     });
     steps.step("tests", |tally| {
-        let mut tests = cargo(&["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
-        // Snapshots and generated pages are compared here, never written.
-        tests.env("INSTA_UPDATE", "no");
-        if let Some(folder) = &real_data {
-            tests.env("QUIPU_DATA", folder);
-        }
-        if let Some(folder) = &database {
-            tests.env("QUIPU_POSTGRES", folder);
-        }
-        shell::run_watched(&mut tests, |line| tally.read(line))
+        let tests = || {
+            let mut tests = cargo(&["test", "--quiet", "--workspace", "--locked"]);
+            // Snapshots and generated pages are compared here, never written.
+            tests.env("INSTA_UPDATE", "no");
+            if let Some(folder) = &real_data {
+                tests.env("QUIPU_DATA", folder);
+            }
+            if let Some(folder) = &database {
+                tests.env("QUIPU_POSTGRES", folder);
+            }
+            tests
+        };
+        cargo_test::run(tests, &[], tally)
     });
     if let Some(folder) = &database {
         steps.step("examples of the tools on a database", |tally| {
-            let seeds = ["test", "--quiet", "--workspace", "--locked", "--test", "e2e", "seed_"];
-            let mut seeds = cargo(&seeds);
-            seeds.env("QUIPU_TEST_TEAM", "1").env("QUIPU_POSTGRES", folder);
-            shell::run_watched(&mut seeds, |line| tally.read(line))
+            let seeds = || {
+                let mut seeds = cargo(&["test", "--quiet", "--workspace", "--locked", "--test", "e2e"]);
+                seeds.env("QUIPU_TEST_TEAM", "1").env("QUIPU_POSTGRES", folder);
+                seeds
+            };
+            cargo_test::run(seeds, &["seed_"], tally)
         });
     }
     steps.step("tokens of identity providers", |tally| {
@@ -74,7 +79,12 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         let feature =
             ["--workspace", "--bin", "quipu", "--test", "e2e", "--features", "quipu/oauth", "--locked", "--quiet"];
         shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
-        shell::run_watched(cargo(&["test"]).args(feature).arg("oauth"), |line| tally.read(line))
+        let tests = || {
+            let mut tests = cargo(&["test"]);
+            tests.args(feature);
+            tests
+        };
+        cargo_test::run(tests, &["oauth"], tally)
     });
     steps.step("random renames", |tally| {
         *tally = ONE;
