@@ -5,6 +5,7 @@
 mod entities;
 mod graphs;
 mod load;
+mod vectors;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -50,7 +51,8 @@ const FIRST_ANSWER: Duration = Duration::from_secs(3);
 const VISIBLE: Duration = Duration::from_millis(150);
 
 pub(crate) fn run(binary: &Path, sizes: &[usize], write: bool) -> anyhow::Result<()> {
-    let cluster = Cluster::alone(&postgres::installed()?)?;
+    let programs = postgres::installed()?;
+    let cluster = Cluster::alone(&programs)?;
     let url = cluster::url(&cluster.ports()[..1]);
     let database = Arc::new(PostgresDatabase::connect(&url)?);
     database.migrate()?;
@@ -59,6 +61,7 @@ pub(crate) fn run(binary: &Path, sizes: &[usize], write: bool) -> anyhow::Result
     let kept = notes(binary, &url, &database, sizes, &mut page);
     entities::measure(binary, &url, &database, sizes, &mut page)?;
     graphs::measure(binary, &url, &database, &mut page)?;
+    vectors::measure(binary, &programs.join("bin/psql"), &url, &database, sizes, &mut page)?;
     println!("{page}");
     if write {
         fs::write(shell::root().join(PAGE), format!("{}{page}", intro(binary)))?;

@@ -22,6 +22,8 @@ pub(super) struct TeamServer {
     port: u16,
     /// One for each node of the database.
     pub(super) proxies: Vec<Proxy>,
+    /// The provider of vectors.
+    embedding: &'static str,
     process: Mutex<Option<Child>>,
 }
 
@@ -38,7 +40,16 @@ impl TeamServer {
     /// Starts a server, without waiting for it.
     pub(super) fn start(binary: &Path, database: String, proxies: Vec<Proxy>) -> anyhow::Result<Self> {
         let (binary, port) = (binary.to_owned(), free_port()?);
-        let server = Self { binary, database, port, proxies, process: Mutex::default() };
+        let server = Self { binary, database, port, proxies, embedding: "none", process: Mutex::default() };
+        server.launch()?;
+        Ok(server)
+    }
+
+    /// The same with the builtin model.
+    pub(super) fn with_meaning(binary: &Path, database: String) -> anyhow::Result<Self> {
+        let (binary, port) = (binary.to_owned(), free_port()?);
+        let (proxies, process) = (Vec::new(), Mutex::default());
+        let server = Self { binary, database, port, proxies, embedding: "builtin", process };
         server.launch()?;
         Ok(server)
     }
@@ -57,7 +68,7 @@ impl TeamServer {
         let mut serve = Command::new(&self.binary);
         serve.args(["serve", "--http", &format!("127.0.0.1:{}", self.port)]);
         serve.env("QUIPU_DATABASE_URL", &self.database);
-        serve.env("QUIPU_EMBEDDING_PROVIDER", "none").env("QUIPU_LOG", "error").stdin(Stdio::null());
+        serve.env("QUIPU_EMBEDDING_PROVIDER", self.embedding).env("QUIPU_LOG", "error").stdin(Stdio::null());
         *self.process() = Some(serve.spawn().context("cannot start a server")?);
         Ok(())
     }

@@ -1,0 +1,88 @@
+//! Vectors in the database: exact search beside an HNSW index.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{FileChange, VaultFiles};
+use quipu_store_postgres::{PostgresDatabase, PostgresVault};
+
+use super::AT_ONCE;
+use crate::team::server::TeamServer;
+use crate::{data, shell};
+
+const SCRIPT: &str = include_str!("vectors.sql");
+
+const GRAPH: &str = "vectors";
+
+/// The vault whose passages the builtin model embeds; larger numbers of vectors are mixes of theirs.
+const VAULT: &str = "vault-obsidian-help-en-ja";
+
+/// How long the model may take for them, and how long no vector arrives when it is done.
+const PATIENCE: Duration = Duration::from_secs(900);
+const QUIET: Duration = Duration::from_secs(20);
+
+pub(super) fn measure(
+    binary: &Path,
+    psql: &Path,
+    url: &str,
+    database: &Arc<PostgresDatabase>,
+    sizes: &[usize],
+    page: &mut String,
+) -> anyhow::Result<()> {
+    embed(binary, psql, url, database)?;
+    page.push_str(
+        "\n## Vectors\nSearch for 100 of the vectors in the database, by a scan and by an HNSW index of pgvector (`m` 16, \
+         `ef_construction` 64) with `hnsw.ef_search` 100 and 400, timed in the database. Recall is the share of the exact first 10 and \
+         first 100. Servers scan their own memory instead: `cargo run --release -p quipu-store-embedded --example measure_vectors` \
+         measures that.\n\n| vectors | exact p50 ms | 100: p50 ms | recall@10 % | recall@100 % | 400: p50 ms | recall@10 % | \
+         recall@100 % | build s | index bytes a vector |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for size in sizes {
+        let row = run_sql(psql, url, &["-v", &format!("size={size}")], SCRIPT)?;
+        let _ = writeln!(page, "| {} |", row.lines().last().context("the script prints a row")?);
+    }
+    Ok(())
+}
+
+/// Lets a server embed the passages of the notes of a real vault.
+fn embed(binary: &Path, psql: &Path, url: &str, database: &Arc<PostgresDatabase>) -> anyhow::Result<()> {
+    let folder = data::unpacked()?.context("this measurement needs the real vaults of ../shared/data")?.join(VAULT);
+    let listed = shell::output(shell::command("find", &["-name", "*.md", "-type", "f"]).current_dir(&folder))?;
+    let mut notes: Vec<&str> = listed.lines().filter_map(|path| path.strip_prefix("./")).collect();
+    notes.sort_unstable();
+    let vault = PostgresVault::new(database.clone(), &database.create_graph(GRAPH)?);
+    for paths in notes.chunks(AT_ONCE) {
+        let create = |path: &&str| -> anyhow::Result<FileChange> {
+            Ok(FileChange::Create { path: VaultPath::parse(path)?, bytes: fs::read(folder.join(path))? })
+        };
+        vault.apply(&paths.iter().map(create).collect::<anyhow::Result<Vec<_>>>()?)?;
+    }
+    let server = TeamServer::with_meaning(binary, url.to_owned())?;
+    let (begun, mut count, mut since) = (Instant::now(), String::new(), Instant::now());
+    // All are there when none has arrived for a while: how many passages the notes have is the server's business.
+    while count.is_empty() || count == "0" || since.elapsed() < QUIET {
+        ensure!(begun.elapsed() < PATIENCE, "{count} passages are embedded after {PATIENCE:?}");
+        // A graph is opened by a call.
+        super::total(&server.url_of(GRAPH)).ok();
+        let now = run_sql(psql, url, &[], "SELECT count(*) FROM quipu.passage_vector")?;
+        if now != count {
+            (count, since) = (now, Instant::now());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Ok(())
+}
+
+fn run_sql(psql: &Path, url: &str, options: &[&str], script: &str) -> anyhow::Result<String> {
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), script)?;
+    let mut command = Command::new(psql);
+    command.args(["-XAtq", "-v", "ON_ERROR_STOP=1"]).args(options).arg("-f").arg(file.path()).arg(url);
+    Ok(shell::output(&mut command)?.trim().to_owned())
+}
