@@ -35,7 +35,7 @@ pub(crate) fn check_arguments(tool: &ToolInfo, arguments: Value) -> Result<Value
 }
 
 /// Numbers become numbers; null arguments are dropped.
-fn check(schema: &Value, arguments: Value) -> Result<Value, Mismatch> {
+fn check(schema: &Map<String, Value>, arguments: Value) -> Result<Value, Mismatch> {
     match arguments {
         Value::Null => check_object(schema, Map::new(), ""),
         Value::Object(given) => check_object(schema, given, ""),
@@ -43,7 +43,7 @@ fn check(schema: &Value, arguments: Value) -> Result<Value, Mismatch> {
     }
 }
 
-fn check_object(schema: &Value, mut given: Map<String, Value>, place: &str) -> Result<Value, Mismatch> {
+fn check_object(schema: &Map<String, Value>, mut given: Map<String, Value>, place: &str) -> Result<Value, Mismatch> {
     given.retain(|_, value| !value.is_null());
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(given.into()) };
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
@@ -102,7 +102,10 @@ fn check_value(schema: &Value, given: Value, place: &str) -> Result<Value, Misma
                 .collect();
             Ok(checked?.into())
         }
-        Value::Object(given) => check_object(schema, given, place),
+        Value::Object(given) => match schema.as_object() {
+            Some(schema) => check_object(schema, given, place),
+            None => Ok(given.into()),
+        },
         other => Ok(other),
     }
 }
@@ -259,8 +262,8 @@ mod tests {
 
     use super::*;
 
-    fn schema() -> Value {
-        json!({
+    fn schema() -> Map<String, Value> {
+        let schema = json!({
             "type": "object",
             "properties": {
                 "id": {"type": "string", "minLength": 1, "maxLength": 20},
@@ -281,7 +284,8 @@ mod tests {
             },
             "required": ["id"],
             "additionalProperties": false
-        })
+        });
+        schema.as_object().cloned().unwrap_or_default()
     }
 
     fn fitted(mut arguments: Value) -> Result<Value, String> {

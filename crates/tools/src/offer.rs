@@ -1,7 +1,9 @@
 //! The tools offered to a client. The vault may be open in another process, which then sends only the names of its tools:
 //! every process has all descriptions and schemas.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool, unknown_tool};
 use crate::tool::{Access, ToolInfo, Toolset};
@@ -39,8 +41,12 @@ impl Offer {
         let missing = missing(&tools);
         for tool in &mut tools {
             tool.description = without_tools(&tool.description, &missing).into();
-            drop_mentions(&mut tool.input_schema, &missing);
-            drop_mentions(&mut tool.output_schema, &missing);
+            let mut schema = Map::clone(&tool.input_schema);
+            drop_mentions(&mut schema, &missing);
+            // Otherwise it stays the one that all offers share.
+            if schema != *tool.input_schema {
+                tool.input_schema = Arc::new(schema);
+            }
         }
         let is_offered = |tool: &&ToolInfo| tools.iter().any(|offered| offered.name == tool.name);
         let handles = every_tool().iter().filter(is_offered).collect();
@@ -84,13 +90,17 @@ fn missing(tools: &[ToolInfo]) -> Vec<&'static str> {
 }
 
 /// Removes the clauses that name these tools from every description in a schema.
-fn drop_mentions(schema: &mut Value, tools: &[&str]) {
+fn drop_mentions(schema: &mut Map<String, Value>, tools: &[&str]) {
+    schema.iter_mut().for_each(|(key, value)| match value {
+        Value::String(text) if key == "description" => *text = without_tools(text, tools),
+        value => drop_mentions_inside(value, tools),
+    });
+}
+
+fn drop_mentions_inside(schema: &mut Value, tools: &[&str]) {
     match schema {
-        Value::Object(object) => object.iter_mut().for_each(|(key, value)| match value {
-            Value::String(text) if key == "description" => *text = without_tools(text, tools),
-            value => drop_mentions(value, tools),
-        }),
-        Value::Array(items) => items.iter_mut().for_each(|item| drop_mentions(item, tools)),
+        Value::Object(object) => drop_mentions(object, tools),
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_mentions_inside(item, tools)),
         _ => {}
     }
 }
@@ -137,8 +147,9 @@ mod tests {
             let offered: Vec<&str> = offer.tools().map(|tool| tool.name).collect();
             for tool in offer.tools() {
                 let mut shown = tool.description.to_string();
-                add_descriptions(&tool.input_schema, &mut shown);
-                add_descriptions(&tool.output_schema, &mut shown);
+                for schema in [&tool.input_schema, &tool.output_schema] {
+                    schema.iter().for_each(|(_, value)| add_descriptions(value, &mut shown));
+                }
                 let words = shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
                 for word in words.filter(|word| word.contains('_') && all.contains(word)) {
                     assert!(offered.contains(&word), "{} names {word}, among {offered:?}", tool.name);

@@ -110,7 +110,7 @@ pub(crate) const ESSENTIAL: [&str; 13] = [
 pub struct Registry {
     pub(crate) knowledge: Arc<Knowledge>,
     pub(crate) memory: Result<Arc<Memory>, String>,
-    tools: Vec<ToolInfo>,
+    tools: Vec<&'static ToolInfo>,
     patience: Duration,
 }
 
@@ -197,8 +197,7 @@ impl Registry {
 
     fn build(knowledge: Arc<Knowledge>, memory: Result<Arc<Memory>, String>, options: RegistryOptions) -> Self {
         let admits = move |tool: &ToolInfo| options.admit(tool);
-        let tools =
-            every_tool().iter().filter(|tool| admits(tool) && (tool.is_available)(&knowledge)).cloned().collect();
+        let tools = every_tool().iter().filter(|tool| admits(tool) && (tool.is_available)(&knowledge)).collect();
         Self { knowledge, memory, tools, patience: Self::PATIENCE }
     }
 
@@ -214,12 +213,12 @@ impl Registry {
     }
 
     /// The tools, always in the same order.
-    pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
-        self.tools.iter()
+    pub fn tools(&self) -> impl Iterator<Item = &'static ToolInfo> {
+        self.tools.iter().copied()
     }
 
     /// The tool of this name, or the error for a client that asked for it.
-    pub fn find(&self, name: &str) -> Result<&ToolInfo, Reply> {
+    pub fn find(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
         self.tools().find(|tool| tool.name == name).ok_or_else(|| unknown_tool(name, self.tools()))
     }
 
@@ -412,7 +411,7 @@ mod tests {
         let listed = |tool: &ToolInfo| {
             let annotations =
                 json!({"readOnlyHint": true, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false});
-            json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema, "annotations": annotations})
+            json!({"name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema, "annotations": annotations})
         };
         let bytes: usize = offer.tools().map(|tool| listed(tool).to_string().len() + 1).sum();
         assert!(offer.tools().count() <= 14 && bytes < 12 * 1024, "{bytes} bytes");
@@ -539,7 +538,7 @@ mod tests {
             (Toolset::Docs, "Error: internal error"),
         ] {
             let mut harness = Harness::new("");
-            harness.registry.tools.push(ToolInfo::of::<Panics>(toolset));
+            harness.registry.tools.push(Box::leak(Box::new(ToolInfo::of::<Panics>(toolset))));
             assert_eq!(harness.called("panics", json!({})).reply, Reply::Failure(text.into()));
             assert_eq!(harness.call("get_hubs", json!({})), json!([]), "the next call is answered");
         }

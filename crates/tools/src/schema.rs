@@ -11,31 +11,34 @@ use serde_json::{Map, Value};
 const NESTED: [&str; 5] = ["items", "additionalProperties", "anyOf", "oneOf", "allOf"];
 
 /// The schema of a tool's arguments. Closed: unknown arguments are refused.
-pub(crate) fn input_schema<T: JsonSchema>() -> Value {
+pub(crate) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
-    if let Value::Object(root) = &mut schema {
-        root.remove("description");
-        root.entry("properties").or_insert_with(|| Map::new().into());
-        root.insert("additionalProperties".into(), false.into());
-    }
+    schema.remove("description");
+    schema.entry("properties").or_insert_with(|| Map::new().into());
+    schema.insert("additionalProperties".into(), false.into());
     schema
 }
 
 /// The schema of a tool's answers: fields and their types, and nothing that the answer itself shows.
-pub(crate) fn output_schema<T: JsonSchema>() -> Value {
-    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+pub(crate) fn output_schema<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = Value::Object(generate::<T>(SchemaSettings::draft2020_12().for_serialize()));
     keep_types(&mut schema);
-    schema
+    object(schema)
 }
 
-fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
-    schema
+    object(schema)
+}
+
+/// A schema that is only `true` or `false` says nothing about a tool.
+fn object(schema: Value) -> Map<String, Value> {
+    if let Value::Object(object) = schema { object } else { Map::new() }
 }
 
 fn tidy(schema: &mut Value) {
@@ -155,7 +158,7 @@ mod tests {
             "required": ["title"],
             "additionalProperties": false
         });
-        assert_eq!(input_schema::<Sample>(), expected);
+        assert_eq!(Value::Object(input_schema::<Sample>()), expected);
     }
 
     #[test]
@@ -168,8 +171,8 @@ mod tests {
             "found": {"type": ["string", "null"]}
         });
         let object = json!({"type": "object", "properties": fields});
-        assert_eq!(output_schema::<Sample>(), object);
-        assert_eq!(output_schema::<Vec<Sample>>(), json!({"type": "array", "items": object}));
+        assert_eq!(Value::Object(output_schema::<Sample>()), object);
+        assert_eq!(Value::Object(output_schema::<Vec<Sample>>()), json!({"type": "array", "items": object}));
         assert_eq!(output_schema::<Option<Sample>>()["type"], json!(["object", "null"]));
     }
 }

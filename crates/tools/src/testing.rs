@@ -9,7 +9,7 @@ use quipu_core::{Knowledge, Parts, Session};
 use quipu_embed::Builtin;
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{Registry, RegistryOptions, Reply, ToolResponse};
 
@@ -91,7 +91,8 @@ impl Harness {
         };
         let response = self.registry.call(tool, arguments, session, None);
         if let Reply::Answer(answer) = &response.reply {
-            let validator = jsonschema::validator_for(&tool.output_schema).expect("the output schema is a schema");
+            let validator = jsonschema::validator_for(&Value::Object(Map::clone(&tool.output_schema)))
+                .expect("the output schema is a schema");
             let errors: Vec<String> = validator.iter_errors(answer).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{} answered {answer} against its schema: {errors:?}", tool.name);
         }

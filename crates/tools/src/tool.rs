@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use quipu_core::index::Snapshot;
 use quipu_core::memory::Memory;
@@ -12,7 +13,7 @@ use quipu_core::{Knowledge, ReadNote, RequestKey, Session, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::schema::{input_schema, output_schema};
 use crate::tool_error::{ToolError, ToolErrorKind};
@@ -138,10 +139,10 @@ pub struct ToolInfo {
     pub shows_notes: bool,
     /// Whether hosts that can show a view of its answers get one.
     pub has_view: bool,
-    /// JSON Schema of its arguments, and the check of them.
-    pub input_schema: Value,
+    /// JSON Schema of its arguments, and the check of them. Shared: a server offers the same tools in every graph and protocol.
+    pub input_schema: Arc<Map<String, Value>>,
     /// JSON Schema of its answers.
-    pub output_schema: Value,
+    pub output_schema: Arc<Map<String, Value>>,
     /// Whether every answer is an object, as protocols before 2026-07-28 require.
     pub answers_object: bool,
     pub(crate) missing_argument: Option<&'static str>,
@@ -161,9 +162,9 @@ impl ToolInfo {
             idempotent: T::IDEMPOTENT,
             shows_notes: !toolset.is_about_memory() || T::SHOWS_NOTES,
             has_view: T::HAS_VIEW,
-            input_schema: input_schema::<T::Params>(),
+            input_schema: Arc::new(input_schema::<T::Params>()),
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
-            output_schema,
+            output_schema: Arc::new(output_schema),
             missing_argument: T::MISSING_ARGUMENT,
             need: T::NEED,
             is_available: T::is_available,

@@ -1,8 +1,6 @@
 //! A tool and its reply in MCP's format. The protocol generations differ: before 2026-07-28 structured output is an object
 //! or absent, and a tool whose answer may be something else must not declare an output schema.
 
-use std::sync::Arc;
-
 use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -21,16 +19,12 @@ pub(super) fn describe(info: &ToolInfo, modern: bool) -> Tool {
         Some(info.idempotent),
         Some(false),
     );
-    let tool = Tool::new(info.name, info.description.clone(), schema(&info.input_schema)).with_annotations(annotations);
+    let tool = Tool::new(info.name, info.description.clone(), info.input_schema.clone()).with_annotations(annotations);
     let tool = match app_view::meta_of(info) {
         Some(meta) => tool.with_meta(meta),
         None => tool,
     };
-    if modern || info.answers_object { tool.with_raw_output_schema(schema(&info.output_schema)) } else { tool }
-}
-
-fn schema(schema: &Value) -> Arc<JsonObject> {
-    Arc::new(schema.as_object().cloned().unwrap_or_default())
+    if modern || info.answers_object { tool.with_raw_output_schema(info.output_schema.clone()) } else { tool }
 }
 
 /// The MCP result of a call: the answer in one text block, warnings in a second.

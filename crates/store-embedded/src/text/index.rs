@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use quipu_core::model::{Note, NoteKey};
 use quipu_core::ports::{RankedText, TextHits, TextQuery};
 
@@ -18,6 +18,9 @@ use quipu_own_folder::OwnFolder;
 
 /// A commit in the background waits until nothing has changed for this long.
 const QUIET: Duration = Duration::from_secs(1);
+/// Tantivy's writer, with its threads and their memory, is closed when nothing has changed for this long. Longer than a merge takes:
+/// closing waits for it, and the next change for both.
+const IDLE: Duration = Duration::from_secs(30);
 /// The pause after a failed commit in the background.
 const RETRY: Duration = Duration::from_secs(30);
 /// Queued text that the feeder passes on at once.
@@ -43,6 +46,8 @@ struct SectionIndexState {
     inbox: Mutex<Inbox>,
     /// Wakes the feeder.
     pushed: Condvar,
+    /// How long the feeder waits before it closes the writer.
+    idle: Duration,
     writer: Mutex<SectionWriter>,
     /// The version of the inbox up to which searches see changes.
     visible: AtomicU64,
@@ -70,12 +75,12 @@ struct DrainedInbox {
 impl SectionIndex {
     /// Opens or creates the index in the store's folder.
     pub(crate) fn open(store: &Arc<OwnFolder>) -> Result<Self, TextError> {
-        Self::start(TantivyEngine::open(store)?)
+        Self::start(TantivyEngine::open(store)?, IDLE)
     }
 
     /// An empty index without files.
     pub(crate) fn in_memory() -> Result<Self, TextError> {
-        Self::start(TantivyEngine::in_memory()?)
+        Self::start(TantivyEngine::in_memory()?, IDLE)
     }
 
     /// Deletes the index in the store's folder. It must not be open.
@@ -83,13 +88,14 @@ impl SectionIndex {
         engine::remove(store)
     }
 
-    fn start(engine: TantivyEngine) -> Result<Self, TextError> {
+    fn start(engine: TantivyEngine, idle: Duration) -> Result<Self, TextError> {
         let shared = Arc::new(SectionIndexState {
             engine: Mutex::new(Arc::new(engine)),
             damage: Mutex::default(),
             fields: schema::schema().1,
             inbox: Mutex::default(),
             pushed: Condvar::new(),
+            idle,
             writer: Mutex::default(),
             visible: AtomicU64::new(0),
             committed_seq: AtomicU64::new(0),
@@ -284,7 +290,7 @@ impl SectionIndexState {
         let mut inbox = self.inbox.lock();
         while !inbox.closing {
             if !self.is_behind(&inbox) {
-                self.pushed.wait(&mut inbox);
+                inbox = self.wait_for_changes(inbox);
                 continue;
             }
             let outcome = if inbox.bytes >= FEED_BYTES {
@@ -306,5 +312,50 @@ impl SectionIndexState {
             }
             inbox = self.inbox.lock();
         }
+    }
+
+    /// Waits until something is pushed. The writer is closed meanwhile, if that takes long.
+    fn wait_for_changes<'a>(&'a self, mut inbox: MutexGuard<'a, Inbox>) -> MutexGuard<'a, Inbox> {
+        let version = inbox.version;
+        if !self.pushed.wait_for(&mut inbox, self.idle).timed_out() {
+            return inbox;
+        }
+        drop(inbox);
+        if let Err(error) = self.writer.lock().finish() {
+            tracing::warn!("cannot finish the text index: {error}");
+        }
+        inbox = self.inbox.lock();
+        if inbox.version == version && !inbox.closing {
+            self.pushed.wait(&mut inbox);
+        }
+        inbox
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use quipu_testkit::store_conformance::note;
+
+    use super::*;
+
+    #[test]
+    fn an_idle_writer_is_closed_and_opened_by_the_next_change() {
+        let index = SectionIndex::start(TantivyEngine::in_memory().unwrap(), Duration::from_millis(1)).unwrap();
+        for seq in 1..=3 {
+            let text = format!("word{seq}");
+            let key = NoteKey(u32::try_from(seq).unwrap());
+            let documents = index.documents(key, &note("n.md", &text), &text);
+            index.push(vec![TextChange::Add(documents)], IndexPosition { epoch: "e".to_owned(), seq });
+            let query = TextQuery { text, limit: 5, ..TextQuery::default() };
+            assert_eq!(index.search(&query).unwrap().hits.len(), 1);
+            let started = Instant::now();
+            while index.shared.writer.lock().is_open() {
+                assert!(started.elapsed() < Duration::from_secs(60), "the writer stays open");
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(index.sections().unwrap(), 3);
     }
 }

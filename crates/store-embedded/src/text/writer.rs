@@ -114,6 +114,12 @@ impl SectionWriter {
         guarded(|| writer.map_or(Ok(()), IndexWriter::wait_merging_threads))
     }
 
+    /// Whether tantivy's writer exists, with its threads and memory.
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        self.writer.is_some()
+    }
+
     /// Drops all changes.
     pub(super) fn abandon(&mut self) {
         *self = Self::default();
