@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::{Embedder, SystemClock, TextModel};
+use quipu_core::ports::{Embedder, SystemClock, TextModel, VaultFiles};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_embed::{ChatProvider, ChatTimeouts, Keys, Provider, Purpose, SettingsError};
@@ -256,7 +256,7 @@ fn open_index(vault: &FolderVault, mode: OpenMode) -> Result<(EmbeddedStore, Ind
         return in_memory(InMemoryReason::Unwritable(error.to_string()));
     }
     let opened = match mode {
-        OpenMode::Create | OpenMode::Existing => EmbeddedStore::open(&folder),
+        OpenMode::Create | OpenMode::Existing => EmbeddedStore::open_for_notes(&folder, &|| bytes_of_notes(vault)),
         OpenMode::Rebuild => EmbeddedStore::open_empty(&folder),
     };
     match opened {
@@ -264,6 +264,11 @@ fn open_index(vault: &FolderVault, mode: OpenMode) -> Result<(EmbeddedStore, Ind
         Err(StoreOpenError::Owned { .. }) => in_memory(InMemoryReason::InUse),
         Err(StoreOpenError::Failed { source, .. }) => in_memory(InMemoryReason::Unwritable(source.to_string())),
     }
+}
+
+/// A vault that cannot be listed counts as large.
+fn bytes_of_notes(vault: &FolderVault) -> u64 {
+    vault.list().map_or(u64::MAX, |listing| listing.files.iter().map(|file| file.stat.size).sum())
 }
 
 fn in_memory(why: InMemoryReason) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {

@@ -43,7 +43,7 @@ impl Home {
     fn replace(&self, at: &str, text: &str, action: NoteAction) {
         let expected = ContentHash::of(&self.vault.bytes(at).unwrap());
         let change = FileChange::Replace { path: path(at), expected, bytes: text.into() };
-        self.vault.apply_for(&[change], &WriteOrigin { by: "agent", action, request: None }).unwrap();
+        self.vault.apply_for(&[change], &WriteOrigin { by: "agent", action, ..WriteOrigin::UNKNOWN }).unwrap();
     }
 
     /// Every kept text.

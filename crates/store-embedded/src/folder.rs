@@ -47,22 +47,47 @@ pub(crate) struct OpenedFolder {
     pub(crate) notices: Vec<String>,
 }
 
-/// Opens both parts for this process alone; `empty` deletes their content first.
-pub(crate) fn open(folder: &Path, empty: bool) -> Result<OpenedFolder, StoreOpenError> {
+/// An index up to this size is opened whatever the notes are.
+const FREE_BYTES: u64 = 512 << 20;
+/// The words of a note, their positions, and its row in the catalog take less than this many times its bytes.
+const MAX_BYTES_PER_BYTE: u64 = 16;
+
+/// Opens both parts for this process alone, and deletes their content first unless `notes_bytes` is given, the bytes of the notes.
+/// It is called for a large index only.
+pub(crate) fn open(folder: &Path, notes_bytes: Option<&dyn Fn() -> u64>) -> Result<OpenedFolder, StoreOpenError> {
     let fail = |error: std::io::Error| failed(folder, error);
     refuse_special_files(folder).map_err(fail)?;
     let own = Arc::new(open_folder(folder).map_err(fail)?);
     let lock = lock(&own)?;
     let lines = LineFiles::open(&own).map_err(fail)?;
-    if empty {
+    let mut notices = Vec::new();
+    let is_deleted = match notes_bytes {
+        None => true,
+        Some(notes_bytes) => {
+            let bytes = bytes_read_whole(folder).map_err(fail)?;
+            let is_too_large = bytes > FREE_BYTES && bytes / MAX_BYTES_PER_BYTE > notes_bytes();
+            if is_too_large {
+                notices.push(format!("The index has {bytes} bytes, far more than the notes need; it is rebuilt."));
+            }
+            is_too_large
+        }
+    };
+    if is_deleted {
         lines.clear().map_err(fail)?;
         Catalog::remove_file(&own).map_err(|error| failed(folder, error))?;
         SectionIndex::remove(&own).map_err(fail)?;
     }
-    let mut notices = Vec::new();
     let catalog = open_catalog(&own, &mut notices).map_err(|error| failed(folder, error))?;
     let text = open_text(&own, &mut notices).map_err(|error| failed(folder, error))?;
     Ok(OpenedFolder { own, catalog, text, lines, lock, notices })
+}
+
+/// The bytes of the catalog and of the text index.
+fn bytes_read_whole(folder: &Path) -> std::io::Result<u64> {
+    let size = |name: &str| std::fs::symlink_metadata(folder.join(name)).map_or(0, |file| file.len());
+    let text = folder.join(TEXT);
+    let text = if text.is_dir() { bytes_on_disk(&text)? } else { 0 };
+    Ok(text + size("catalog.db") + size("catalog.db-wal"))
 }
 
 /// The bytes of all files.

@@ -51,12 +51,18 @@ impl EmbeddedStore {
     /// Opens or creates the store in a folder, which belongs to this process until the store is dropped. Parts that are
     /// damaged or of another format are rebuilt, see [`EmbeddedStore::notices`].
     pub fn open(folder: &Path) -> Result<Self, StoreOpenError> {
-        Ok(Self::of_folder(folder, folder::open(folder, false)?))
+        Self::open_for_notes(folder, &|| u64::MAX)
+    }
+
+    /// The same for notes whose bytes can be counted, which takes time. An index that is far larger than they can need did not
+    /// come from them, and is rebuilt: it would be read into memory.
+    pub fn open_for_notes(folder: &Path, notes_bytes: &dyn Fn() -> u64) -> Result<Self, StoreOpenError> {
+        Ok(Self::of_folder(folder, folder::open(folder, Some(notes_bytes))?))
     }
 
     /// Opens the store in a folder and deletes its content, except vectors: texts that come back use them again.
     pub fn open_empty(folder: &Path) -> Result<Self, StoreOpenError> {
-        Ok(Self::of_folder(folder, folder::open(folder, true)?))
+        Ok(Self::of_folder(folder, folder::open(folder, None)?))
     }
 
     fn of_folder(folder: &Path, parts: folder::OpenedFolder) -> Self {

@@ -118,6 +118,26 @@ fn index_with_unknown_objects_or_a_journal_is_rebuilt() {
     }
 }
 
+/// The files of the text index are read whole. A file with a hole takes no space in the archive that brings it.
+#[test]
+fn index_far_larger_than_the_notes_is_rebuilt() {
+    for name in ["text/planted.idx", "catalog.db"] {
+        let home = index();
+        let folder = home.path().join("index");
+        let file = std::fs::File::options().create(true).append(true).open(folder.join(name)).unwrap();
+        file.set_len(3 << 30).unwrap();
+        let store = EmbeddedStore::open_for_notes(&folder, &|| 6).unwrap();
+        assert!(store.notices()[0].contains("far more than the notes need"), "{name}: {:?}", store.notices());
+        assert_eq!(store.load("hostile").unwrap().notes.len(), 0, "{name}");
+        drop(store);
+        fill(&folder);
+    }
+    // The size of the notes is not needed for a small one.
+    let home = index();
+    let store = EmbeddedStore::open_for_notes(&home.path().join("index"), &|| unreachable!()).unwrap();
+    assert_eq!(store.load("hostile").unwrap().notes.len(), 1);
+}
+
 /// Memory is reserved for every key up to the largest one, and a number is added to `seq`.
 #[test]
 fn index_with_numbers_out_of_range_is_rebuilt() {

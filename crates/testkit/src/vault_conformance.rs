@@ -307,7 +307,7 @@ pub fn every_write_is_logged_once(subject: &impl TestedVault) {
         move_to("b.md", "moved/B.md", "old b", "b"),
         delete("c.md", "old c"),
     ];
-    let origin = WriteOrigin { by: "ada", action: NoteAction::Move, request: None };
+    let origin = WriteOrigin { by: "ada", action: NoteAction::Move, ..WriteOrigin::UNKNOWN };
     vault.apply_for(&changes, &origin).expect("the changes are allowed");
     assert!(vault.apply(&[delete("a.md", "stale")]).is_err());
     vault.apply(&[replace("a.md", "newer a", "newer a")]).expect("nothing is to be done");

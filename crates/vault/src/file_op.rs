@@ -104,7 +104,7 @@ impl JournalEntry {
         !self.name.contains('/')
             && is_among_notes(&join(&self.folder, &self.name))
             && temporary::is_ours(&self.temporary)
-            && self.op.displaced().is_none_or(|(_, trashed)| trash::is_version(trashed))
+            && self.op.displaced().is_none_or(|(_, trashed)| trash::note_of(trashed).is_some())
             && match &self.op {
                 FileOp::Rename { to_folder, to_name, .. } => {
                     !to_name.contains('/') && is_among_notes(&join(to_folder, to_name))

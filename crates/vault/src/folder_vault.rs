@@ -206,7 +206,7 @@ impl VaultFiles for FolderVault {
     }
 
     fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
-        write::apply(self, changes, origin, None)
+        write::apply(self, changes, origin)
     }
 
     fn list_others_below(&self, folder: &VaultPath) -> Result<OtherFiles, VaultError> {
@@ -253,7 +253,7 @@ impl NoteHistory for FolderVault {
 
     fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
         // The history may come from another program: only names of the trash are looked up.
-        if !trash::is_version(kept) {
+        if trash::note_of(kept).is_none() {
             return Ok(None);
         }
         let read = self.open_root().and_then(|root| trash::read(&root, kept));

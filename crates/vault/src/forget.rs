@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use quipu_core::ports::NamePeriod;
+use quipu_core::model::VaultPath;
+use quipu_core::ports::{NamePeriod, VaultFiles};
 
 use crate::folder_vault::FolderVault;
 use crate::{history, requests, trash, write, written};
@@ -18,7 +19,9 @@ pub(crate) fn forget(vault: &FolderVault, names: &[NamePeriod]) -> io::Result<us
     names.iter().try_for_each(|name| written::forget(&lock.root, name.path.as_str()))?;
     let mut count = 0;
     for file in trash::list_all(vault)? {
-        let is_at_name = || names.iter().any(|name| name.covers(&file.path, file.at_ns));
+        let is_named = |path: &VaultPath| names.iter().any(|name| name.covers(path, file.at_ns));
+        // Earlier versions of Quipu kept a note that was written through a link under the path of the link.
+        let is_at_name = || is_named(&file.path) || vault.real_path(&file.path).is_ok_and(|real| is_named(&real));
         if note.contains(&file.version) || !others.contains(&file.version) && is_at_name() {
             trash::remove(&lock.root, &file.version)?;
             count += 1;

@@ -25,6 +25,7 @@ mod file_op;
 mod forget;
 mod history;
 mod journal;
+mod kept_file;
 mod other_files;
 mod permissions;
 mod recovery;

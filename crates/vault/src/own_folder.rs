@@ -6,9 +6,9 @@ use crate::dir::{Dir, Metadata};
 
 pub(crate) const OWN_FOLDER: &str = ".quipu";
 
-/// The index and the versions in the trash have texts that the group may not be able to read in the vault.
+/// The index, the private history and the versions in the trash are about notes that the group may not be able to read.
 const SHARE_COMMAND: &str = concat!(
-    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/trash/*' \) -prune -o ",
+    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/trash/*' \) -prune -o ",
     "-exec chgrp GROUP {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 

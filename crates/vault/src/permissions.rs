@@ -27,11 +27,7 @@ pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
             let _ = rustix::fs::fchown(to, None, Some(group));
         }
     }
-    let mut access = match attributes::acl(from)? {
-        Some(bytes) => AccessList::parse(&bytes)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot parse the ACL of the file"))?,
-        None => AccessList::of_mode(source.mode),
-    };
+    let mut access = AccessList::of(from)?;
     if Metadata::of(to)?.owner.1 != group {
         access.drop_group();
     }
@@ -43,6 +39,14 @@ pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
     }
     attributes::remove_acl(to)?;
     Ok(rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode()))?)
+}
+
+/// What a file permits to every member of a group, and what to some: an ACL may name accounts. As in a mode: read 4, write 2.
+pub(crate) fn rights_of_group(file: &File, group: u32) -> io::Result<(u16, u16)> {
+    let access = AccessList::of(file)?;
+    let all = if Metadata::of(file)?.owner.1 == group { access.group() } else { access.other() };
+    let some = access.0.iter().filter(|entry| entry.id != NO_ID).fold(all, |rights, entry| rights | entry.bits);
+    Ok((all, some))
 }
 
 /// The entries of a POSIX ACL, or of a mode as an ACL.
@@ -70,6 +74,14 @@ const OTHER: u16 = 0x20;
 const NO_ID: u32 = u32::MAX;
 
 impl AccessList {
+    fn of(file: &File) -> io::Result<Self> {
+        match attributes::acl(file)? {
+            Some(bytes) => Self::parse(&bytes)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot parse the ACL of the file")),
+            None => Ok(Self::of_mode(Metadata::of(file)?.mode)),
+        }
+    }
+
     fn of_mode(mode: u32) -> Self {
         let entry = |tag, shift: u32| AclEntry { tag, bits: ((mode >> shift) & 0o7) as u16, id: NO_ID };
         Self(vec![entry(OWNER, 6), entry(GROUP, 3), entry(OTHER, 0)])

@@ -26,10 +26,10 @@ use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 use crate::permissions::{SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
 use crate::walk::find_any_case;
-use crate::write::{self, Template};
+use crate::write;
 use crate::written;
 
-const TRASH: &str = "trash";
+pub(crate) const TRASH: &str = "trash";
 /// Deeper folders are not listed: they hold no version of a note, and may have come with a cloned vault.
 const MAX_DEPTH: usize = 256;
 /// Versions removed before the lock is released for other writers.
@@ -77,7 +77,7 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
     let path = &kept.path;
     let missing = || WriteError::Missing { path: path.clone() };
     // The version comes from a client: only the names of this module are looked up.
-    if !is_version(&kept.version) {
+    if note_of(&kept.version).is_none() {
         return Err(missing());
     }
     let fail = |source| WriteError::Write { path: path.to_string(), source };
@@ -86,7 +86,7 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
         Some((folder, name)) => read_in(&folder, name).map_err(fail)?,
         None => None,
     };
-    let (content, metadata) = content.ok_or_else(missing)?;
+    let (content, _) = content.ok_or_else(missing)?;
     let change = match vault.read(path)? {
         Some(current) if current.hash == content.hash => return Ok(current.stat),
         Some(current) => FileChange::Replace { path: path.clone(), expected: current.hash, bytes: content.bytes },
@@ -97,11 +97,8 @@ pub(crate) fn restore(vault: &FolderVault, kept: &TrashedFile) -> Result<FileSta
             None => FileChange::Create { path: path.clone(), bytes: content.bytes },
         },
     };
-    // A note that was private when it was deleted is restored as private.
-    let (folder, name) = split(&kept.version);
-    let folder = format!("{OWN_FOLDER}/{TRASH}/{folder}");
-    let template = Template { path: path.clone(), folder, name: name.to_owned(), metadata };
-    let stats = write::apply(vault, &[change], &WriteOrigin::RESTORE, Some(template))?;
+    let versions = [Some(kept.version.clone())];
+    let stats = write::apply(vault, &[change], &WriteOrigin { kept: &versions, ..WriteOrigin::RESTORE })?;
     Ok(stats.into_iter().next().flatten().expect("a change that leaves a file returns its stat"))
 }
 
@@ -127,9 +124,10 @@ fn in_other_case(vault: &FolderVault, path: &VaultPath) -> Result<Option<(VaultP
     Ok(vault.read(other)?.map(|content| (other.clone(), content.hash)))
 }
 
-/// Whether a text has the form of a version in the trash.
-pub(crate) fn is_version(text: &str) -> bool {
-    text.split_once('/').is_some_and(|(folder, path)| parse_name(folder).is_some() && VaultPath::parse(path).is_ok())
+/// The path of the note that a version in the trash is of; `None` if the text has not the form of a version.
+pub(crate) fn note_of(version: &str) -> Option<VaultPath> {
+    let (folder, path) = version.split_once('/')?;
+    parse_name(folder).and_then(|_| VaultPath::parse(path).ok())
 }
 
 /// The trash folders of one write: the same time for all reasons, used by no other write.
@@ -360,7 +358,7 @@ fn collect(
 }
 
 /// `None` for a folder that is private to another account.
-fn if_permitted(opened: io::Result<Dir>) -> io::Result<Option<Dir>> {
+pub(crate) fn if_permitted<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         opened => opened.map(Some),

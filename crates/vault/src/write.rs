@@ -20,6 +20,7 @@ use crate::folder::{FileLocation, ResolvedPath, join, resolve, split};
 use crate::folder_vault::FolderVault;
 use crate::history::{self, HistoryLine};
 use crate::journal::{Journal, JournaledRequest};
+use crate::kept_file::KeptFile;
 use crate::permissions::copy_permissions;
 use crate::read::read_in;
 use crate::recovery;
@@ -43,12 +44,11 @@ const NOT_A_FILE_NAME: ExclusionReason = "only a file beside the notes can be re
 const IS_FOLDER: ExclusionReason = "it is a folder";
 
 /// Applies all changes or none, and records the request and the history. Returns the new stat for each change, `None` for
-/// deleted files. A new file that replaces none gets the permissions of `template`, if given.
+/// deleted files. A new file that replaces none gets the permissions of the kept version whose text it has, if there is one.
 pub(crate) fn apply(
     vault: &FolderVault,
     changes: &[FileChange],
     origin: &WriteOrigin<'_>,
-    template: Option<Template>,
 ) -> Result<Vec<Option<FileStat>>, WriteError> {
     check_rules(vault, changes)?;
     let Some(first) = changes.first() else { return Ok(Vec::new()) };
@@ -59,15 +59,14 @@ pub(crate) fn apply(
         None => fail(source),
     })?;
     let (number, at_ns) = history::next(vault, &lock.own).map_err(fail)?;
-    let mut plan = WritePlan::new(TrashBatch::new(&lock.root, at_ns).map_err(fail)?, template.is_some());
+    let mut plan =
+        WritePlan::new(TrashBatch::new(&lock.root, at_ns).map_err(fail)?, origin.action == NoteAction::Restore);
     for change in changes {
         let file = plan.add_change(vault, &lock.root, change, origin.action_on(change))?;
         plan.files.extend(file);
     }
     plan.refuse_same_file()?;
-    if let Some(op) = plan.ops.iter_mut().find(|op| op.bytes.is_some() && op.template.is_none()) {
-        op.template = template;
-    }
+    plan.follow_kept(&lock.root, origin.kept)?;
     let request = origin.request.map(|key| JournaledRequest::new(key, first.place()));
     if plan.ops.is_empty() {
         request.map_or(Ok(()), |request| request.record(&lock.own)).map_err(fail)?;
@@ -216,7 +215,7 @@ impl<'a> WritePlan<'a> {
                     *self.stats.last_mut().expect("pushed above") = Some(metadata.stat);
                     return Ok(None);
                 }
-                let trashed = self.trash.version(TrashReason::Replaced, path);
+                let trashed = self.trash.version(TrashReason::Replaced, location.path(path));
                 let (before, after, kept) = (Some(old), Some(new), Some(trashed.clone()));
                 let file = LoggedFile { before, after, kept, ..logged(location.path(path)) };
                 let op = FileOp::Replace { old: (*expected).into(), new: new.hash.into(), trashed };
@@ -230,9 +229,9 @@ impl<'a> WritePlan<'a> {
                 let is_case_change = fold(from.as_str()) == fold(to.as_str());
                 let free = free_location(vault, to, is_case_change.then_some(from))?;
                 let (before, after) = (Some(old), Some(LoggedVersion::of(bytes, at_ns)));
-                let (moved_from, kept) =
-                    (Some(location.path(from)), Some(self.trash.version(TrashReason::Moved, from)));
-                let file = LoggedFile { from: moved_from, before, after, kept, ..logged(free.path(to)) };
+                let moved_from = location.path(from);
+                let kept = Some(self.trash.version(TrashReason::Moved, &moved_from));
+                let file = LoggedFile { from: Some(moved_from), before, after, kept, ..logged(free.path(to)) };
                 let template = Some(Template::new(from, &location, metadata));
                 // If the file system ignores case, the name is free only after the old file is deleted. Otherwise the new
                 // file comes first, so that the note always exists.
@@ -252,7 +251,7 @@ impl<'a> WritePlan<'a> {
             FileChange::Delete { path, expected } => {
                 let (location, _, old) = expected_location(vault, root, path, *expected)?;
                 refuse_link(path, &location)?;
-                let kept = Some(self.trash.version(TrashReason::Deleted, path));
+                let kept = Some(self.trash.version(TrashReason::Deleted, location.path(path)));
                 let file = LoggedFile { before: Some(old), kept, ..logged(location.path(path)) };
                 self.delete(path, location, *expected, TrashReason::Deleted);
                 Ok(Some(file))
@@ -299,7 +298,7 @@ impl<'a> WritePlan<'a> {
     }
 
     fn delete(&mut self, path: &VaultPath, location: FileLocation, expected: ContentHash, reason: TrashReason) {
-        let trashed = self.trash.version(reason, path);
+        let trashed = self.trash.version(reason, location.path(path));
         self.add(path, location, FileOp::Delete { old: expected.into(), trashed }, None, None);
     }
 
@@ -314,6 +313,28 @@ impl<'a> WritePlan<'a> {
         let temporary = temporary::name(self.ops.len());
         let entry = JournalEntry { folder: location.folder, name: location.name, temporary, op };
         self.ops.push(PlannedOp { entry, path: path.clone(), change: self.stats.len() - 1, bytes, template });
+    }
+
+    /// Checks each kept version whose text is written, and takes the permissions of a new file from it.
+    fn follow_kept(&mut self, root: &Dir, kept: &[Option<String>]) -> Result<(), WriteError> {
+        for op in self.ops.iter_mut().filter(|op| op.bytes.is_some()) {
+            let Some(Some(version)) = kept.get(op.change) else { continue };
+            let fail = |source| WriteError::Write { path: op.path.to_string(), source };
+            let missing = || WriteError::Missing { path: op.path.clone() };
+            let kept = KeptFile::open(root, version).map_err(fail)?.ok_or_else(missing)?;
+            if !kept.has_text(op.bytes.unwrap_or_default()).map_err(fail)? {
+                return Err(missing());
+            }
+            let replaced = op.template.as_ref().map(|template| (template.folder.as_str(), template.name.as_str()));
+            let refused = kept.refusal(root, &op.entry.folder, replaced).map_err(fail)?;
+            if let Some(reason) = refused {
+                return Err(WriteError::Refused { path: op.path.clone(), reason });
+            }
+            if op.template.is_none() {
+                op.template = Some(kept.template(&op.path, version));
+            }
+        }
+        Ok(())
     }
 
     /// Two paths may lead to one file through a link. A change of case deletes and creates the same name, which is allowed.

@@ -1,7 +1,7 @@
 //! The text that this program wrote last to each note, in case another program replaces it.
 //!
 //! A write keeps the text that it displaces; another program does not. Many editors save in place, which would change a hard
-//! link too, so each text is copied when it is written, to `.quipu/trash/written/` under the path of its note. The next write
+//! link too, so each text is copied when it is written, to a folder in `.quipu/trash/` under the path of its note. The next write
 //! replaces the copy. When the history learns that another program changed the note, the copy becomes a version of the trash,
 //! and the new text is copied. Only notes that this program has written have copies.
 //!
@@ -18,12 +18,16 @@ use crate::failpoint;
 use crate::file_op::{FileOp, JournalEntry};
 use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
+use crate::own_folder::OWN_FOLDER;
 use crate::permissions::copy_permissions;
 use crate::read::read_in;
 use crate::trash::{self, TrashBatch};
 
 /// Its folder in the trash. The listing of the trash ignores the name.
 const WRITTEN: &str = "written";
+/// The same where a group shares `.quipu`. Copies that were made before stay private to their account: a folder that was private
+/// is never opened to others, since a member of the group could have put another folder in its place.
+const WRITTEN_BY_GROUP: &str = "written-group";
 
 /// Copies the new texts of a write that took place and removes the copies of deleted notes. A failure is a warning: the write
 /// itself is done.
@@ -53,15 +57,21 @@ pub(crate) fn follow_outside(
 ) -> Option<String> {
     let mut kept = None;
     let mut follow = || -> io::Result<()> {
-        let copy = join(WRITTEN, file.old_path().as_str());
-        let Some(bytes) = trash::read(root, &copy)? else { return Ok(()) };
-        let before = file.before.map(|before| before.hash);
-        let is_displaced = before == Some(ContentHash::of(&bytes)) && before != file.after.map(|after| after.hash);
-        if is_news && is_displaced {
-            let reason = if file.after.is_some() { TrashReason::Replaced } else { TrashReason::Deleted };
-            let version = trash.version(reason, file.old_path());
-            trash::add_version(root, &copy, &version)?;
-            kept = Some(version);
+        let mut is_copied = false;
+        for copy in copies(file.old_path().as_str()) {
+            let Some(bytes) = trash::if_permitted(trash::read(root, &copy))?.flatten() else { continue };
+            is_copied = true;
+            let before = file.before.map(|before| before.hash);
+            let is_displaced = before == Some(ContentHash::of(&bytes)) && before != file.after.map(|after| after.hash);
+            if is_news && is_displaced && kept.is_none() {
+                let reason = if file.after.is_some() { TrashReason::Replaced } else { TrashReason::Deleted };
+                let version = trash.version(reason, file.old_path());
+                trash::add_version(root, &copy, &version)?;
+                kept = Some(version);
+            }
+        }
+        if !is_copied {
+            return Ok(());
         }
         forget(root, file.old_path().as_str())?;
         let (folder, name) = split(file.path.as_str());
@@ -78,15 +88,21 @@ pub(crate) fn follow_outside(
     kept
 }
 
-/// Removes the copy of a note's text.
+/// Removes the copy of a note's text, unless another account made it before `.quipu` was shared.
 pub(crate) fn forget(root: &Dir, path: &str) -> io::Result<()> {
-    trash::remove(root, &join(WRITTEN, path))
+    copies(path).iter().try_for_each(|copy| trash::if_permitted(trash::remove(root, copy)).map(drop))
+}
+
+/// Where a note's text may be copied.
+fn copies(path: &str) -> [String; 2] {
+    [WRITTEN_BY_GROUP, WRITTEN].map(|folder| join(folder, path))
 }
 
 /// Removes the copies of texts that were written before a time.
 pub(crate) fn prune(root: &Dir, before_ns: i64) -> io::Result<()> {
-    for (copy, modified_ns) in trash::files_of(root, WRITTEN)? {
-        if modified_ns < before_ns {
+    for folder in [WRITTEN_BY_GROUP, WRITTEN] {
+        let files = trash::if_permitted(trash::files_of(root, folder))?;
+        for (copy, _) in files.into_iter().flatten().filter(|(_, modified_ns)| *modified_ns < before_ns) {
             trash::remove(root, &copy)?;
         }
     }
@@ -97,7 +113,10 @@ fn keep(root: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
     failpoint::hit("copy")?;
     let (folder, name) = split(path);
     let note = root.open_below(folder)?.open_file(name)?;
-    let folder = trash::create_folder(root, &join(WRITTEN, folder), &mut BTreeSet::new())?;
+    let is_shared = root.open(OWN_FOLDER)?.is_shared()?;
+    let (copies, outdated) = if is_shared { (WRITTEN_BY_GROUP, WRITTEN) } else { (WRITTEN, WRITTEN_BY_GROUP) };
+    trash::if_permitted(trash::remove(root, &join(outdated, path)))?;
+    let folder = trash::create_folder(root, &join(copies, folder), &mut BTreeSet::new())?;
     folder.remove_file(name)?;
     let mut copy = folder.create_private_file(name)?;
     copy.write_all(bytes)?;

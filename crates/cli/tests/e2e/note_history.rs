@@ -217,3 +217,22 @@ fn client_can_edit_a_note_after_its_own_undo() {
     append(&mut client, "a.md", "three");
     assert_eq!(client.read("a.md"), "one\nthree\n");
 }
+
+#[test]
+fn a_private_note_is_private_after_its_deletion_is_undone_or_reverted() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut client = Client::open("//- a.md\nprivate\n");
+    let file = client.root().join("a.md");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    client.answer("get_node", json!({ "id": "a.md" }));
+    client.answer("delete_node", json!({ "id": "a.md" }));
+    let change = client.answer("recent_changes", json!({}))["changes"][0]["change"].clone();
+    client.answer("undo_change", json!({ "change": change }));
+    assert_eq!((client.read("a.md").as_str(), mode()), ("private\n", 0o600));
+    client.answer("get_node", json!({ "id": "a.md" }));
+    client.answer("delete_node", json!({ "id": "a.md" }));
+    let version = versions(&mut client, "a.md")[0]["version"].clone();
+    client.answer("revert_node", json!({ "id": "a.md", "version": version }));
+    assert_eq!((client.read("a.md").as_str(), mode()), ("private\n", 0o600));
+}

@@ -98,7 +98,7 @@ impl Knowledge {
         (from, to): (&str, &str),
     ) -> Result<Option<(NoteId, String)>, NoteError> {
         let Some(note) = self.traced(session, id)? else { return Ok(None) };
-        let text = |version: &str| self.version_bytes(&note, version).map(parse::decode);
+        let text = |version: &str| self.version_bytes(&note, version).map(|(bytes, _)| parse::decode(bytes));
         let diff = unified_diff(&text(from)?, &text(to)?);
         Ok(Some((note.id, diff)))
     }
@@ -226,12 +226,16 @@ impl Knowledge {
         }
     }
 
-    /// The bytes of a version.
-    pub(super) fn version_bytes(&self, note: &TracedNote, version: &str) -> Result<Vec<u8>, NoteError> {
+    /// The bytes of a version, and where they are kept unless the file has them.
+    pub(super) fn version_bytes(
+        &self,
+        note: &TracedNote,
+        version: &str,
+    ) -> Result<(Vec<u8>, Option<String>), NoteError> {
         if let Some(content) = &note.content
             && (version == CURRENT || content.hash.to_string() == version)
         {
-            return Ok(content.bytes.clone());
+            return Ok((content.bytes.clone(), None));
         }
         let mut is_known = false;
         for HistoryStep { file, .. } in &note.trace.steps {
@@ -242,7 +246,7 @@ impl Knowledge {
             let kept =
                 file.kept.as_ref().map(|kept| self.vault.kept_bytes(kept)).transpose().map_err(IndexError::from)?;
             if let Some(bytes) = kept.flatten().filter(|bytes| ContentHash::of(bytes) == before.hash) {
-                return Ok(bytes);
+                return Ok((bytes, file.kept.clone()));
             }
         }
         Err(NoteError::NoVersion { path: note.path.clone(), version: version.to_owned(), is_known })

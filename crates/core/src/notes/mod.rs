@@ -163,8 +163,18 @@ impl Knowledge {
         (action, request): (NoteAction, Option<RequestKey>),
         changes: &[FileChange],
     ) -> Result<Vec<Option<FileStat>>, WriteError> {
+        self.apply_kept(session, (action, request), (changes, &[]))
+    }
+
+    /// The same for changes some of which write kept versions.
+    fn apply_kept(
+        &self,
+        session: &Session,
+        (action, request): (NoteAction, Option<RequestKey>),
+        (changes, kept): (&[FileChange], &[Option<String>]),
+    ) -> Result<Vec<Option<FileStat>>, WriteError> {
         let client = session.client();
-        self.vault.apply_for(changes, &WriteOrigin { by: &client, action, request })
+        self.vault.apply_for(changes, &WriteOrigin { by: &client, action, request, kept })
     }
 
     /// Marks the version that a client's own write produced as shown to it, under every path by which it was shown the

@@ -60,14 +60,14 @@ impl Knowledge {
         let before = current.hash;
         let (trace, old_text) = (self.trace(&path)?, parse::decode(current.bytes.clone()));
         let traced = TracedNote { path: path.clone(), id: id.clone(), content: Some(current), trace };
-        let bytes = self.version_bytes(&traced, version)?;
+        let (bytes, kept) = self.version_bytes(&traced, version)?;
         let diff = Some(unified_diff(&old_text, &parse::decode(bytes.clone())));
         let after = ContentHash::of(&bytes);
         if after != before {
             let whole = session.shown_whole(&path, before) == Some(true);
             let real = self.vault.real_path(&path).map_err(IndexError::from)?;
             let change = FileChange::Replace { path: path.clone(), expected: before, bytes: bytes.clone() };
-            let stats = self.apply_by(session, (NoteAction::Revert, request), &[change])?;
+            let stats = self.apply_kept(session, (NoteAction::Revert, request), (&[change], &[kept]))?;
             let stat = stats.first().copied().flatten().expect("a replaced file has a stat");
             self.indexer.apply_written(&mut writer, vec![WrittenFile::new(path.clone(), bytes.clone(), stat)]);
             self.show_own_write(session, &real, before, after);
@@ -91,9 +91,9 @@ impl Knowledge {
             return Err(NoteError::Moved { id: NoteId::new(id), to: path });
         }
         let traced = TracedNote { id: path.note_id(), content, trace: self.trace(&path)?, path: path.clone() };
-        let bytes = self.version_bytes(&traced, version)?;
+        let (bytes, kept) = self.version_bytes(&traced, version)?;
         let change = FileChange::Create { path: path.clone(), bytes: bytes.clone() };
-        let stats = self.apply_by(session, (NoteAction::Revert, request), &[change])?;
+        let stats = self.apply_kept(session, (NoteAction::Revert, request), (&[change], &[kept]))?;
         let stat = stats.first().copied().flatten().expect("a created file has a stat");
         self.indexer.apply_written(&mut writer, vec![WrittenFile::new(path.clone(), bytes.clone(), stat)]);
         let key = self.snapshot().find_exact(&path).expect("the note was just indexed");

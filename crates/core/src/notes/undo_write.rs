@@ -36,9 +36,9 @@ impl Knowledge {
         let found = self.vault.writes(&filter).map_err(IndexError::from)?.pop();
         let logged = found.ok_or(NoteError::NoChange { number })?;
         let write = |mut writer: Writing<'_>| {
-            let changes = self.reversed(&logged)?;
+            let (changes, kept): (Vec<_>, Vec<_>) = self.reversed(&logged)?.into_iter().unzip();
             let before = self.snapshot();
-            let stats = self.apply_by(session, (NoteAction::Undo, request), &changes);
+            let stats = self.apply_kept(session, (NoteAction::Undo, request), (&changes, &kept));
             let stats = stats.map_err(|error| changed_since(number, error))?;
             self.show_undone(session, &changes);
             let mut moved = FxHashMap::default();
@@ -113,8 +113,8 @@ impl Knowledge {
         Ok(later.iter().find(is_undo).map(|write| write.number))
     }
 
-    /// The changes that undo a write.
-    fn reversed(&self, write: &LoggedWrite) -> Result<Vec<FileChange>, NoteError> {
+    /// The changes that undo a write, each with the kept version whose text it writes.
+    fn reversed(&self, write: &LoggedWrite) -> Result<Vec<(FileChange, Option<String>)>, NoteError> {
         let refused = |reason: String| NoteError::CannotUndo { number: write.number, reason };
         if write.by == OUTSIDE {
             return Err(refused("another program made it, and the texts before it are not kept".to_owned()));
@@ -132,7 +132,7 @@ impl Knowledge {
         };
         let reverse = |file: &LoggedFile| {
             let path = file.path.clone();
-            Ok(match (&file.after, &file.from) {
+            let change = match (&file.after, &file.from) {
                 (Some(after), _) if file.before.is_none() => FileChange::Delete { path, expected: after.hash },
                 (Some(after), Some(from)) => {
                     let (to, bytes) = (from.clone(), old_bytes(file)?);
@@ -141,7 +141,9 @@ impl Knowledge {
                 (Some(after), None) => FileChange::Replace { path, expected: after.hash, bytes: old_bytes(file)? },
                 (None, Some(to)) if !file.is_note() => FileChange::Rename { from: path, to: to.clone() },
                 (None, _) => FileChange::Create { path, bytes: old_bytes(file)? },
-            })
+            };
+            let kept = file.kept.clone().filter(|_| file.before.is_some());
+            Ok((change, kept))
         };
         write.files.iter().rev().map(reverse).collect()
     }

@@ -200,14 +200,18 @@ pub struct WriteOrigin<'a> {
     pub action: NoteAction,
     /// The key of the call, if it may be retried.
     pub request: Option<RequestKey>,
+    /// For each change the kept version whose text it writes, if it writes one; or nothing for all. A note that is created gets
+    /// the permissions of that version, and no write shows it to more accounts than could read it.
+    pub kept: &'a [Option<String>],
 }
 
 impl WriteOrigin<'_> {
     /// A write by no known client.
-    pub const UNKNOWN: WriteOrigin<'static> = WriteOrigin { by: "", action: NoteAction::Edit, request: None };
+    pub const UNKNOWN: WriteOrigin<'static> =
+        WriteOrigin { by: "", action: NoteAction::Edit, request: None, kept: &[] };
 
     /// `quipu restore`.
-    pub const RESTORE: WriteOrigin<'static> = WriteOrigin { by: "quipu", action: NoteAction::Restore, request: None };
+    pub const RESTORE: WriteOrigin<'static> = WriteOrigin { by: "quipu", action: NoteAction::Restore, ..Self::UNKNOWN };
 
     /// A write by no known client that may be retried.
     pub const fn retried(request: RequestKey) -> WriteOrigin<'static> {

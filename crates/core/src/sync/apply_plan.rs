@@ -8,7 +8,7 @@ use super::copy_name::copy_name;
 use super::plan::{Action, Direction, Side, Step, SyncPlan, plan};
 use super::report::{Conflict, SkippedFile, SyncError, SyncReport};
 use crate::model::{ContentHash, VaultPath};
-use crate::ports::{FileChange, NoteAction, VaultFiles, WriteError, WriteOrigin};
+use crate::ports::{FileChange, VaultFiles, WriteError, WriteOrigin};
 
 /// Steps that are written together: all or none, and one by one if that is refused.
 const BATCH: usize = 64;
@@ -242,7 +242,7 @@ impl Sync<'_> {
             Side::Folder => &self.options.writes_folder_as,
             Side::Graph => &self.options.writes_graph_as,
         };
-        let origin = WriteOrigin { by, action: NoteAction::Edit, request: None };
+        let origin = WriteOrigin { by, ..WriteOrigin::UNKNOWN };
         match self.side(side).apply_for(changes, &origin) {
             Ok(_) => Ok(Outcome::Done),
             Err(WriteError::Changed { .. } | WriteError::Missing { .. }) => Ok(Outcome::Raced),

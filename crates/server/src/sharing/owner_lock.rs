@@ -47,6 +47,13 @@ impl OwnerInfo {
         Self::of(file).ok()
     }
 
+    /// Whether the process is stopped, as by Ctrl-Z, and cannot answer. `false` where the system does not tell.
+    pub(super) fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // The state follows the name, which the process chooses.
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
+    }
+
     fn of(file: File) -> io::Result<Self> {
         let mut text = Vec::new();
         file.take(MAX_INFO_BYTES).read_to_end(&mut text)?;
@@ -352,6 +359,24 @@ mod tests {
         assert_eq!(OwnerInfo::read(folder.path()), Some(info));
         drop(lock);
         acquired(OwnerLock::acquire(folder.path(), OwnerMode::Shared, "serve"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_stopped_holder_is_known_as_such() {
+        let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let info = OwnerInfo { pid: holder.id(), ..OwnerInfo::default() };
+        assert!(!info.is_stopped());
+        let pid = rustix::process::Pid::from_child(&holder);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        let start = std::time::Instant::now();
+        while !info.is_stopped() {
+            assert!(start.elapsed().as_secs() < 60, "never stopped");
+            std::thread::yield_now();
+        }
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert!(!info.is_stopped());
     }
 
     #[test]

@@ -75,6 +75,9 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
             LockAttempt::Unavailable(_) => return CommandOutcome::RunHere(None),
             LockAttempt::HeldByOther(info) => info,
         };
+        if wait == WaitPolicy::Never && owner.is_stopped() {
+            return CommandOutcome::Busy(owner);
+        }
         match OwnerClient::open(&own_folder, &new_key().to_string(), false) {
             Ok((owner, changes)) => match ask(owner, changes, &request) {
                 Ok(outcome) => return outcome,

@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::ports::{LoggedFile, LoggedVersion, LoggedWrite, NoteAction, WriteNumber};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::file::MAX_ENTRIES;
+use crate::trash;
 
 /// One write. Unknown fields are ignored, so that a later version may add some.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -14,6 +18,7 @@ pub(crate) struct HistoryLine {
     #[serde(rename = "at")]
     at_ns: i64,
     by: String,
+    #[serde(deserialize_with = "bounded")]
     files: Vec<FileLine>,
     #[serde(default, skip_serializing_if = "is_zero")]
     unlisted: usize,
@@ -47,6 +52,30 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
+/// Fails for more files than a history has entries: as values they take many times the memory of the text.
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FileLine>, D::Error> {
+    struct Files;
+    impl<'de> Visitor<'de> for Files {
+        type Value = Vec<FileLine>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of files")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut files = Vec::new();
+            while let Some(file) = list.next_element()? {
+                if files.len() == MAX_ENTRIES {
+                    return Err(A::Error::custom("too many files"));
+                }
+                files.push(file);
+            }
+            Ok(files)
+        }
+    }
+    deserializer.deserialize_seq(Files)
+}
+
 /// More files of one write than a vault can have.
 const MAX_UNLISTED: usize = 1 << 32;
 
@@ -60,6 +89,15 @@ impl HistoryLine {
         let mut line = serde_json::to_vec(self).expect("a line has text keys");
         line.push(b'\n');
         line
+    }
+
+    /// The line without the files that `is_closed` holds of, which it only counts, and the line of those, if there are any.
+    pub(crate) fn split(&self, is_closed: impl Fn(&LoggedFile) -> bool) -> (Self, Option<Self>) {
+        let is_closed = |file: &FileLine| file.clone().parse().is_none_or(|file| is_closed(&file));
+        let (closed, open): (Vec<_>, Vec<_>) = self.files.iter().cloned().partition(is_closed);
+        let unlisted = self.unlisted + closed.len();
+        let closed = (!closed.is_empty()).then(|| Self { files: closed, unlisted: 0, ..self.clone() });
+        (Self { files: open, unlisted, ..self.clone() }, closed)
     }
 
     /// `None` for a line that Quipu did not write.
@@ -86,14 +124,17 @@ impl FileLine {
     fn parse(self) -> Option<LoggedFile> {
         let version =
             |line: Option<VersionLine>| line.map(VersionLine::parse).map_or(Some(None), |found| found.map(Some));
-        Some(LoggedFile {
+        let file = LoggedFile {
             action: NoteAction::from_name(&self.action)?,
             path: VaultPath::parse(&self.path).ok()?,
             from: self.from.map(|from| VaultPath::parse(&from)).transpose().ok()?,
             before: version(self.old)?,
             after: version(self.new)?,
-            kept: self.kept,
-        })
+            kept: None,
+        };
+        // A line that another program added may name the version of another note.
+        let kept = self.kept.filter(|kept| trash::note_of(kept).as_ref() == Some(file.old_path()));
+        Some(LoggedFile { kept, ..file })
     }
 }
 

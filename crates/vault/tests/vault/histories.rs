@@ -28,6 +28,22 @@ fn a_large_file_without_entries_is_set_aside_and_prevents_no_write() {
 }
 
 #[test]
+fn a_file_with_more_entries_than_a_history_can_have_is_set_aside() {
+    let file = r#"{"do":"edit","path":"a"}"#;
+    let line =
+        |number: i64, files: &str| format!("{{\"n\":{number},\"at\":{number},\"by\":\"\",\"files\":[{files}]}}\n");
+    let many_files = line(1, &vec![file; 300_001].join(","));
+    let many_lines: String = (1..=150_001).map(|number| line(number, file)).collect();
+    for text in [many_files, many_lines, "\n".repeat((64 << 20) + 1)] {
+        let home = Home::new(&[("a.md", "one"), (HISTORY, &text)]);
+        let vault = home.open();
+        assert!(vault.writes(&WriteFilter::default()).unwrap().is_empty());
+        vault.apply(&[replace("a.md", "one", "two")]).unwrap();
+        assert_eq!(numbers(&home).len(), 1, "{}", text.len());
+    }
+}
+
+#[test]
 fn an_entry_at_the_end_of_the_numbers_is_ignored() {
     let home = Home::new(&[("a.md", "one")]);
     home.open().apply(&[replace("a.md", "one", "two")]).unwrap();

@@ -7,10 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use quipu_core::ports::VaultFiles;
+use quipu_core::ports::{
+    FileChange, NamePeriod, NoteAction, NoteHistory, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+};
 use quipu_vault::{FolderVault, VaultOptions};
 
-use crate::home::{Home, create, delete, replace};
+use crate::home::{Home, create, delete, hash, path, replace};
 
 const VAULT: &str = "QUIPU_TEST_GROUP_VAULT";
 const NOTE: &str = "QUIPU_TEST_GROUP_NOTE";
@@ -23,7 +25,7 @@ const OTHER_GROUP: u32 = 64_011;
 
 /// The command of the error message and of SECURITY.md.
 const SHARE: &str = concat!(
-    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/trash/*' \) -prune -o ",
+    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/trash/*' \) -prune -o ",
     "-exec chgrp 64010 {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 
@@ -223,9 +225,12 @@ fn copy_of_a_text_in_a_closed_folder_is_closed_to_the_group() {
         return;
     }
     let home = Home::new(&[("secret/s.md", "old")]);
-    shell(&home, "chmod 700 secret; mkdir -p .quipu/trash/written/secret; chgrp -R 64010 .quipu; chmod -R 2770 .quipu");
+    shell(
+        &home,
+        "chmod 700 secret; mkdir -p .quipu/trash/written-group/secret; chgrp -R 64010 .quipu; chmod -R 2770 .quipu",
+    );
     let vault = FolderVault::open(home.folder.path(), VaultOptions::default()).unwrap();
-    let copies = home.at(".quipu/trash/written/secret");
+    let copies = home.at(".quipu/trash/written-group/secret");
     // One that another account planted is not used.
     chown(&copies, Some(SECOND), Some(GROUP)).unwrap();
     vault.apply(&[replace("secret/s.md", "old", "new")]).unwrap();
@@ -248,4 +253,149 @@ fn deeply_nested_trash_does_not_overflow_the_stack() {
     let list = std::thread::Builder::new().stack_size(1 << 20).spawn(move || vault.trashed().unwrap().len());
     assert_eq!(list.unwrap().join().unwrap(), 1);
     shell(&home, "rm -rf .quipu/trash");
+}
+
+/// Undoes the last write of a note, or reverts the note to the text before it, as the tools do.
+fn undo(vault: &FolderVault, note: &str, now: Option<&str>) -> Result<(), WriteError> {
+    let writes = vault.writes(&WriteFilter { id: Some(path(note).note_id()), ..WriteFilter::default() }).unwrap();
+    let file = writes[0].files.iter().find(|file| file.path == path(note)).unwrap();
+    let kept = [file.kept.clone()];
+    let bytes = vault.kept_bytes(file.kept.as_deref().unwrap_or_default()).unwrap().unwrap_or_default();
+    assert_eq!(Some(quipu_core::model::ContentHash::of(&bytes)), file.before.map(|before| before.hash), "not kept");
+    let change = match now {
+        Some(now) => FileChange::Replace { path: path(note), expected: hash(now), bytes },
+        None => FileChange::Create { path: path(note), bytes },
+    };
+    vault.apply_for(&[change], &WriteOrigin { action: NoteAction::Undo, kept: &kept, ..WriteOrigin::UNKNOWN }).map(drop)
+}
+
+/// A vault of root in a folder that the group may write, with a private note, a closed folder, and an open note.
+fn mixed_vault() -> Option<Home> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a file to another account");
+        return None;
+    }
+    let home =
+        Home::new(&[("secret.md", "secret"), ("closed/s.md", "closed"), ("open/p.md", "open"), ("p.md", "open")]);
+    shell(&home, "mkdir .quipu; chgrp -R 64010 .; chmod 2770 . .quipu open; chmod 660 p.md open/p.md");
+    shell(&home, "chmod 600 secret.md; chmod 700 closed; chmod 640 closed/s.md");
+    let vault = home.open();
+    let changes = [("secret.md", "secret"), ("closed/s.md", "closed"), ("open/p.md", "open"), ("p.md", "open")];
+    vault.apply(&changes.map(|(note, old)| replace(note, old, "now"))).unwrap();
+    Some(home)
+}
+
+#[test]
+fn forged_history_does_not_copy_a_private_text_to_another_note() {
+    let Some(home) = mixed_vault() else { return };
+    // A line that names the kept version of another note.
+    let line = home.text(".quipu/history.jsonl").unwrap();
+    let swapped = line.replace("replaced/p.md", "replaced/secret.md");
+    assert_ne!(line, swapped);
+    home.save(".quipu/history.jsonl", &swapped);
+    let writes = home.open().writes(&WriteFilter::default()).unwrap();
+    let kept = writes[0].files.iter().map(|file| file.kept.is_some()).collect::<Vec<_>>();
+    assert_eq!(kept, [true, false, true, true], "{writes:?}");
+    // A member of the group can rename files and folders of the trash too. Their permissions stay.
+    let forge = |note: &str, text: &str| {
+        let old = blake3_of(text);
+        home.save(".quipu/history.jsonl", &line.replace(&blake3_of("open"), &old));
+        undo(&home.open(), note, Some("now")).unwrap_err().to_string()
+    };
+    shell(&home, "cd .quipu/trash/*-replaced; mv secret.md p.md");
+    assert!(forge("p.md", "secret").contains("the group can read the note"));
+    shell(&home, "cd .quipu/trash/*-replaced; rm -r open; mv closed open; mv open/s.md open/p.md");
+    assert!(forge("open/p.md", "closed").contains("the group can read the note"));
+    // A deleted note would be created in the open folder.
+    std::fs::remove_file(home.at("open/p.md")).unwrap();
+    assert!(undo(&home.open(), "open/p.md", None).unwrap_err().to_string().contains("the group can read the note"));
+    let private: Vec<_> = home.tree().into_iter().filter(|(_, text)| text == "secret" || text == "closed").collect();
+    assert!(private.is_empty(), "{private:?}");
+}
+
+#[test]
+fn forged_history_does_not_write_a_foreign_text_to_a_private_note() {
+    let Some(home) = mixed_vault() else { return };
+    let line = home.text(".quipu/history.jsonl").unwrap();
+    let forged = home.text(".quipu/history-0.jsonl").unwrap().replacen("\"n\":1", "\"n\":2", 1);
+    home.save(".quipu/history.jsonl", &(line + &forged.replace(&blake3_of("closed"), &blake3_of("forged"))));
+    shell(&home, "cd .quipu/trash/*-replaced/closed; rm s.md; printf forged > s.md; chmod 664 s.md");
+    shell(&home, "chown 64002:64010 .quipu/trash/*-replaced/closed/s.md");
+    let refused = undo(&home.open(), "closed/s.md", Some("now")).unwrap_err().to_string();
+    assert!(refused.contains("belongs to an account that cannot write the note"), "{refused}");
+    // The group may write this note anyway.
+    shell(&home, "chown 64002:64010 .quipu/trash/*-replaced/p.md");
+    undo(&home.open(), "p.md", Some("now")).unwrap();
+    assert_eq!((home.text("p.md").as_deref(), home.text("closed/s.md").as_deref()), (Some("open"), Some("now")));
+}
+
+fn blake3_of(text: &str) -> String {
+    hash(text).0.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn undone_deletion_of_a_private_note_is_private() {
+    let home = Home::new(&[("a.md", "private")]);
+    std::fs::set_permissions(home.at("a.md"), PermissionsExt::from_mode(0o600)).unwrap();
+    let vault = home.open();
+    vault.apply(&[delete("a.md", "private")]).unwrap();
+    undo(&vault, "a.md", None).unwrap();
+    let mode = home.at("a.md").metadata().unwrap().mode() & 0o777;
+    assert_eq!((home.text("a.md").as_deref(), mode), (Some("private"), 0o600));
+}
+
+#[test]
+fn texts_of_every_member_are_copied_and_earlier_copies_stay_private() {
+    let Some(home) = group_vault() else { return };
+    let write = |user, note| run_as((user, GROUP), "write_note_in_child_process", &home, Some(note));
+    let Some((done, told)) = write(FIRST, "first") else { return };
+    assert!(done, "{told}");
+    assert_eq!(home.text(".quipu/trash/written/shared.md").as_deref(), Some("old"));
+    shell(&home, "mkdir .quipu/trash/written/more; chown 64001:64010 .quipu/trash/written/more");
+    shell(&home, SHARE);
+    shell(&home, "chmod 660 .quipu/write.lock");
+    for user in [SECOND, FIRST, SECOND] {
+        let (done, told) = write(user, "again").unwrap();
+        assert!(done, "{told}");
+        let copy = home.at(".quipu/trash/written-group/shared.md");
+        assert_eq!((std::fs::read_to_string(&copy).unwrap().as_str(), copy.metadata().unwrap().uid()), ("old", user));
+    }
+    assert_eq!(home.text(".quipu/trash/written/shared.md"), None, "the first account has replaced its own");
+    assert_eq!(home.at(".quipu/trash/written").metadata().unwrap().mode() & 0o077, 0);
+}
+
+#[test]
+fn history_of_notes_that_the_group_cannot_read_is_private() {
+    let Some(home) = mixed_vault() else { return };
+    let (shared, private) = (home.text(".quipu/history.jsonl").unwrap(), home.text(".quipu/history-0.jsonl").unwrap());
+    for hidden in ["secret.md", "s.md", &blake3_of("secret"), &blake3_of("closed")] {
+        assert!(!shared.contains(hidden) && private.contains(hidden), "{hidden}: {shared}{private}");
+    }
+    assert!(shared.contains("\"unlisted\":2") && !private.contains("open/p.md"), "{shared}{private}");
+    assert_eq!(home.at(".quipu/history-0.jsonl").metadata().unwrap().mode() & 0o777, 0o600);
+    // This account sees one history.
+    let vault = home.open();
+    let writes = vault.writes(&WriteFilter::default()).unwrap();
+    assert_eq!((writes.len(), writes[0].files.len(), writes[0].unlisted), (1, 4, 0), "{writes:?}");
+    vault.apply(&[delete("closed/s.md", "now")]).unwrap();
+    let of = |id: &str| WriteFilter { id: Some(path(id).note_id()), ..WriteFilter::default() };
+    let numbers: Vec<i64> = vault.writes(&of("closed/s.md")).unwrap().iter().map(|write| write.number.0).collect();
+    assert_eq!(numbers, [2, 1]);
+    undo(&vault, "closed/s.md", None).unwrap();
+    assert_eq!(home.text("closed/s.md").as_deref(), Some("now"));
+    // A redacted note is in neither file.
+    let name = NamePeriod { path: path("closed/s.md"), since_ns: i64::MIN, until_ns: i64::MAX };
+    vault.forget(&[name]).unwrap();
+    let texts = [".quipu/history.jsonl", ".quipu/history-0.jsonl"].map(|file| home.text(file).unwrap());
+    assert!(!texts.concat().contains("s.md\""), "{texts:?}");
+    assert!(vault.writes(&of("closed/s.md")).unwrap().is_empty());
+    assert_eq!(vault.writes(&of("secret.md")).unwrap().len(), 1);
+    // Numbers go on when another member removes the shared file, and a planted file is not used.
+    std::fs::remove_file(home.at(".quipu/history.jsonl")).unwrap();
+    vault.apply(&[replace("secret.md", "now", "later")]).unwrap();
+    assert_eq!(vault.writes(&of("secret.md")).unwrap()[0].number.0, 4);
+    chown(home.at(".quipu/history-0.jsonl"), Some(SECOND), Some(GROUP)).unwrap();
+    vault.apply(&[replace("secret.md", "later", "last")]).unwrap();
+    assert_eq!(vault.writes(&of("secret.md")).unwrap()[0].number.0, 5);
+    assert_eq!(home.at(".quipu/history-0.jsonl").metadata().unwrap().uid(), 0);
 }
