@@ -116,6 +116,7 @@ impl From<NoteError> for ToolError {
             | NoteError::TooManyNotes { .. }
             | NoteError::NoVersion { .. }
             | NoteError::CannotUndo { .. }
+            | NoteError::AlreadyUndone { .. }
             | NoteError::NothingToDo => ToolErrorKind::InvalidArguments,
             NoteError::Exists { .. } => ToolErrorKind::Exists,
             NoteError::NotFound { .. } | NoteError::Moved { .. } | NoteError::NoChange { .. } => {

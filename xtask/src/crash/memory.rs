@@ -25,10 +25,24 @@ const LONGEST: Duration = Duration::from_millis(4);
 /// One writer's place in its work, and the call of it that is under way.
 #[derive(Default)]
 struct Writer {
-    done: usize,
-    is_under_way: bool,
+    done: Vec<Write>,
+    under_way: Option<Write>,
     /// The observation that was acknowledged last: its id and its text.
     last: Option<(i64, String)>,
+    /// The id and the name of the entity that was acknowledged last, and the number of the change that merged it.
+    entity: Option<(i64, String)>,
+    merge: Option<i64>,
+}
+
+/// What a write leaves in memory.
+#[derive(Debug, Clone)]
+enum Write {
+    /// Texts that stand nowhere else, each once.
+    Marks(Vec<String>),
+    /// The entity of this name is an alias of the writer's entity, and no entity itself.
+    Merge(String),
+    /// The entity of this name is one again.
+    Undo(String),
 }
 
 pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
@@ -46,7 +60,7 @@ pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
     }
     client.close()?;
     let (mut kills, mut lucky) = (0, 0);
-    while writers.iter().any(|writer| writer.done < WRITES) {
+    while writers.iter().any(|writer| writer.done.len() < WRITES) {
         let outcome = write_until_killed(binary, home.path(), &mut writers, &mut random)
             .and_then(|()| inspect(binary, home.path(), &mut writers, &mut lucky));
         if let Err(error) = outcome {
@@ -61,7 +75,7 @@ pub(crate) fn run(binary: &Path, seed: u64) -> anyhow::Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "memory: {WRITERS} writers × {WRITES} writes, {kills} kills, every acknowledged change there exactly once, \
-         {lucky} that were not acknowledged there whole, in {seconds:.1} s"
+         merges and their undos as acknowledged, {lucky} that were not acknowledged there whole, in {seconds:.1} s"
     );
     Ok(())
 }
@@ -84,10 +98,10 @@ fn write_until_killed(binary: &Path, vault: &Path, writers: &mut [Writer], rando
         let mut sent: HashMap<u64, usize> = HashMap::new();
         loop {
             for (number, writer) in writers.iter_mut().enumerate() {
-                if !writer.is_under_way && writer.done < WRITES {
-                    let (tool, arguments) = call(number, writer);
+                if writer.under_way.is_none() && writer.done.len() < WRITES {
+                    let (tool, arguments, write) = call(number, writer);
                     sent.insert(wire.send_call(tool, &arguments)?, number);
-                    writer.is_under_way = true;
+                    writer.under_way = Some(write);
                 }
             }
             if sent.is_empty() {
@@ -97,11 +111,7 @@ fn write_until_killed(binary: &Path, vault: &Path, writers: &mut [Writer], rando
             let number = sent.remove(&answer.id).context("an answer to nothing that was asked")?;
             let made = answer.value().with_context(|| format!("a write failed: {}", answer.message))?;
             ensure!(made.get("warning").is_none(), "a write was held back: {made}");
-            writers[number].is_under_way = false;
-            if let (Some(id), Some(text)) = (made["observation_id"].as_i64(), made["observation_content"].as_str()) {
-                writers[number].last = Some((id, text.to_owned()));
-            }
-            writers[number].done += 1;
+            writers[number].acknowledged(&made);
             answers += 1;
             if answers == wanted {
                 killer = child.take().map(kill);
@@ -117,36 +127,53 @@ fn write_until_killed(binary: &Path, vault: &Path, writers: &mut [Writer], rando
     }
 }
 
-/// What one write says: marks that stand nowhere else.
-fn marks(writer: usize, number: usize) -> Vec<String> {
-    let mark = |part: &str| format!("mark {writer}x{number}x{part}");
-    match number % 5 {
-        0 => vec![mark("name")],
-        1 | 2 => vec![mark("seen")],
-        3 => vec![mark("fix")],
-        _ => vec![mark("name"), mark("seen"), mark("more")],
+impl Writer {
+    fn acknowledged(&mut self, made: &Value) {
+        if let (Some(id), Some(text)) = (made["observation_id"].as_i64(), made["observation_content"].as_str()) {
+            self.last = Some((id, text.to_owned()));
+        }
+        match self.under_way.as_ref() {
+            Some(Write::Merge(_)) => self.merge = made["change"].as_i64(),
+            Some(Write::Undo(_)) => self.merge = None,
+            _ => {
+                if let (Some(id), Some(name)) = (made["entity_id"].as_i64(), made["name"].as_str()) {
+                    (self.entity, self.merge) = (Some((id, name.to_owned())), None);
+                }
+            }
+        }
+        self.done.extend(self.under_way.take());
     }
 }
 
-fn call(writer: usize, state: &Writer) -> (&'static str, Value) {
-    let number = state.done;
-    match marks(writer, number).as_slice() {
-        [fix] if number % 5 == 3 && state.last.is_some() => {
-            let (id, text) = state.last.as_ref().expect("just checked");
-            ("update_observation", json!({ "observation_id": id, "text_content": format!("{text} {fix}") }))
+/// The next call of a writer, and what it leaves. Where the ids of a call are not known after a kill, it is an observation.
+fn call(writer: usize, state: &Writer) -> (&'static str, Value, Write) {
+    let number = state.done.len();
+    let mark = |part: &str| format!("mark {writer}x{number}x{part}");
+    let (name, seen, more) = (mark("name"), mark("seen"), mark("more"));
+    let marks = |marks: &[&String]| Write::Marks(marks.iter().map(|mark| (*mark).clone()).collect());
+    match (number % 7, &state.last, &state.entity, state.merge) {
+        (0, ..) => ("create_entity", json!({ "name": name, "entity_type": "Mark", "force": true }), marks(&[&name])),
+        (3, Some((id, text)), ..) => {
+            let fixed = json!({ "observation_id": id, "text_content": format!("{text} {more}") });
+            ("update_observation", fixed, marks(&[&more]))
         }
-        [name, seen, more] => (
-            "bulk_update",
-            json!({
+        (4, ..) => {
+            let arguments = json!({
                 "entities": [{ "name": name, "entity_type": "Mark", "observations": [seen] }],
                 "observations": [{ "entity_id": name, "text_content": more }],
                 "relations": [{ "from_entity_id": name, "to_entity_id": writer + 1, "relation_type": "of" }],
-            }),
-        ),
-        [name] if number.is_multiple_of(5) => {
-            ("create_entity", json!({ "name": name, "entity_type": "Mark", "force": true }))
+            });
+            ("bulk_update", arguments, marks(&[&name, &seen, &more]))
         }
-        seen => ("create_observation", json!({ "entity_id": writer + 1, "text_content": seen[0] })),
+        (5, _, Some((id, name)), None) => {
+            let merge = json!({ "entity_id": id, "into_entity_id": writer + 1 });
+            ("merge_entities", merge, Write::Merge(name.clone()))
+        }
+        // Every other merge stays.
+        (6, _, Some((_, name)), Some(change)) if number.is_multiple_of(2) => {
+            ("undo_change", json!({ "change": change }), Write::Undo(name.clone()))
+        }
+        _ => ("create_observation", json!({ "entity_id": writer + 1, "text_content": seen }), marks(&[&seen])),
     }
 }
 
@@ -157,29 +184,55 @@ fn inspect(binary: &Path, vault: &Path, writers: &mut [Writer], lucky: &mut usiz
         command.args(arguments).current_dir(vault).env_remove("QUIPU_VAULT");
         shell::output(&mut command)
     };
-    let found = counted(&quipu(&["export"])?);
+    let export = quipu(&["export"])?;
+    let found = counted(&export);
+    let is_entity = |name: &String| export.contains(&format!("\"name\":\"{name}\""));
     let mut explained = 0;
-    for (number, writer) in writers.iter_mut().enumerate() {
-        for write in 0..writer.done {
-            for mark in marks(number, write) {
-                let times = found.get(&mark).copied().unwrap_or_default();
-                ensure!(times == 1, "{mark} was acknowledged and is there {times} times");
-                explained += 1;
+    for writer in writers.iter_mut() {
+        // Of an entity the last write counts.
+        let mut merged: BTreeMap<String, bool> = BTreeMap::new();
+        for write in &writer.done {
+            match write {
+                Write::Marks(marks) => {
+                    for mark in marks {
+                        let times = found.get(mark).copied().unwrap_or_default();
+                        ensure!(times == 1, "{mark} was acknowledged and is there {times} times");
+                        explained += 1;
+                    }
+                }
+                Write::Merge(name) => drop(merged.insert(name.clone(), true)),
+                Write::Undo(name) => drop(merged.insert(name.clone(), false)),
             }
         }
-        if std::mem::take(&mut writer.is_under_way) {
-            // Its text may have changed.
-            writer.last = None;
-            let marks = marks(number, writer.done);
-            let there = marks.iter().filter(|mark| found.get(*mark) == Some(&1)).count();
-            if there != 0 && there != marks.len() {
-                bail!("of a write that was under way {there} of {} parts are there: {marks:?}", marks.len());
-            }
-            if there > 0 {
+        let under_way = writer.under_way.take();
+        let changing = match &under_way {
+            Some(Write::Merge(name) | Write::Undo(name)) => Some(name),
+            _ => None,
+        };
+        for (name, is_merged) in merged.iter().filter(|(name, _)| Some(*name) != changing) {
+            ensure!(
+                is_entity(name) != *is_merged,
+                "{name}: its merge or the undo of it was acknowledged and is not there"
+            );
+        }
+        let Some(write) = under_way else { continue };
+        let is_there = match &write {
+            Write::Marks(marks) => {
+                let there = marks.iter().filter(|mark| found.get(*mark) == Some(&1)).count();
+                if there != 0 && there != marks.len() {
+                    bail!("of a write that was under way {there} of {} parts are there: {marks:?}", marks.len());
+                }
                 explained += there;
-                writer.done += 1;
-                *lucky += 1;
+                there > 0
             }
+            Write::Merge(name) => !is_entity(name),
+            Write::Undo(name) => is_entity(name),
+        };
+        // Texts, ids and numbers of changes may be others than the writer knows.
+        (writer.last, writer.entity, writer.merge) = (None, None, None);
+        if is_there {
+            writer.done.push(write);
+            *lucky += 1;
         }
     }
     ensure!(found.len() == explained, "{} marks are there and {explained} were sent", found.len());

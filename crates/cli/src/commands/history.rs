@@ -61,11 +61,12 @@ impl History {
             output.json(&answer)?;
             return Ok(Outcome::Fine);
         }
-        for version in answer["versions"].as_array().into_iter().flatten() {
-            output.line(&line(version))?;
-        }
+        let versions = || answer["versions"].as_array().into_iter().flatten();
+        versions().try_for_each(|version| output.line(&line(version)))?;
         if answer["deleted"] == true {
-            output.aside(&Line::new().plain("the note is deleted; `quipu revert` restores a version"));
+            let is_kept = versions().any(|version| version["kept"] != false);
+            let next = if is_kept { "`quipu revert` restores a version" } else { "none of its texts is kept" };
+            output.aside(&Line::new().plain(format!("the note is deleted; {next}")));
         }
         Ok(Outcome::Fine)
     }

@@ -12,7 +12,7 @@ use crate::compose::OpenMode;
 
 /// Merge a duplicate entity into another.
 ///
-/// Deletes the first entity and moves its observations and relations to the second; duplicate relations are deleted. Its
+/// Deletes the first entity and moves its observations and relations to the second; duplicates are deleted. Its
 /// name and aliases become aliases of the second. Its description is used if the second has none, and otherwise becomes an
 /// observation. Clients that have the first as their context get the second. The merge is one change in the log, which
 /// `quipu undo` reverts.
@@ -26,7 +26,7 @@ Examples:
 JSON fields:
   {dry_run, change, from: {entity_id, name, entity_type},
    into: {entity_id, name, entity_type, aliases, description},
-   observations, relations, relations_dropped, description_observed}
+   observations, observations_dropped, relations, relations_dropped, description_observed}
   change is null for a dry run; description_observed is the description that becomes an
   observation, or null
 
@@ -67,9 +67,10 @@ impl Merge {
                     "aliases": into.aliases, "description": into.description,
                 },
                 "observations": plan.observations,
+                "observations_dropped": plan.observations_dropped,
                 "relations": plan.relations,
                 "relations_dropped": plan.relations_dropped,
-                "description_observed": into.observing_of(from),
+                "description_observed": plan.description_observed,
             }))?;
             return Ok(Outcome::Fine);
         }
@@ -80,12 +81,17 @@ impl Merge {
         let observations = counted(plan.observations, "observation", "observations");
         let relations = counted(plan.relations, "relation", "relations");
         let mut moved = format!("    {moved} {observations} and {relations}");
-        if plan.relations_dropped > 0 {
-            let duplicates = counted(plan.relations_dropped, "duplicate relation", "duplicate relations");
-            moved.push_str(&format!(", without {duplicates}"));
+        let dropped = [
+            (plan.observations_dropped, "duplicate observation", "duplicate observations"),
+            (plan.relations_dropped, "duplicate relation", "duplicate relations"),
+        ];
+        let dropped = dropped.into_iter().filter(|(count, ..)| *count > 0);
+        let dropped: Vec<String> = dropped.map(|(count, one, many)| counted(count, one, many)).collect();
+        if !dropped.is_empty() {
+            moved.push_str(&format!(", without {}", dropped.join(" and ")));
         }
         output.line(&Line::new().plain(moved))?;
-        if let Some(description) = into.observing_of(from) {
+        if let Some(description) = &plan.description_observed {
             let verb = if self.dry_run { "would become" } else { "became" };
             output.line(&Line::new().plain(format!("    its description {verb} an observation: {description}")))?;
         }

@@ -119,6 +119,8 @@ fn field(name: &str) -> String {
     if Field::parse(name).is_some() { name.to_owned() } else { format!("property.{name}") }
 }
 
+const OPERATOR_SIGNS: [char; 6] = ['=', '<', '>', '~', '^', '!'];
+
 /// A condition such as `status = draft`, `modified within 7d` or `due exists`.
 fn condition(text: &str) -> Result<Value, Failure> {
     const SYMBOLS: [(&str, &str); 8] = [
@@ -131,11 +133,15 @@ fn condition(text: &str) -> Result<Value, Failure> {
         (">", "gt"),
         ("~", "contains"),
     ];
-    const OPERATOR_SIGNS: [char; 6] = ['=', '<', '>', '~', '^', '!'];
     let unclear = || {
         Failure::usage(format!("cannot read the condition `{text}`: it must be FIELD OPERATOR VALUE"))
             .hint("for instance: quipu query 'status = draft' 'modified within 7d'")
     };
+    if let Some(word) = joining_word(text) {
+        let or = if is_or(word) { ", and --any for one of them" } else { "" };
+        return Err(Failure::usage(format!("cannot read the condition `{text}`: {word:?} is no operator"))
+            .hint(format!("write each condition in its own quotes{or}: quipu query 'status = draft' 'tags ~ work'")));
+    }
     let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
     let (word, value) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
     if let Some(operator) = Operator::ALL.into_iter().find(|operator| operator.name() == word) {
@@ -153,6 +159,22 @@ fn condition(text: &str) -> Result<Value, Failure> {
         return Err(unclear());
     }
     Ok(with_value(name, operator, value))
+}
+
+/// The word by which a text joins two conditions. `title = salt and pepper` is one condition.
+fn joining_word(text: &str) -> Option<&str> {
+    let is_joining = |word: &&str| is_or(word) || ["and", "&&"].contains(&word.to_lowercase().as_str());
+    text.split_whitespace().filter(is_joining).find(|word| {
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        let (before, after) = (text[..start].trim(), text[start + word.len()..].trim());
+        let is_field = |text: &str| text.split_whitespace().next().is_some_and(|name| Field::parse(name).is_some());
+        let has_sign = after.split_whitespace().nth(1).is_some_and(|sign| sign.starts_with(OPERATOR_SIGNS));
+        before.is_empty() || after.is_empty() || (has_sign || is_field(after)) && condition(after).is_ok()
+    })
+}
+
+fn is_or(word: &str) -> bool {
+    ["or", "||"].contains(&word.to_lowercase().as_str())
 }
 
 fn with_value(name: &str, operator: &str, value: &str) -> Value {
@@ -206,11 +228,19 @@ mod tests {
             ("modified within 7d", "modified", "within", json!("7d")),
             ("status in draft, done", "property.status", "in", json!(["draft", "done"])),
             ("title = =x", "title", "eq", json!("=x")),
+            ("title = Salt and pepper", "title", "eq", json!("Salt and pepper")),
+            ("title = dogs and cats in hats", "title", "eq", json!("dogs and cats in hats")),
             ("property.title eq X", "property.title", "eq", json!("X")),
         ] {
             assert_eq!(condition(text).ok(), Some(json!({ "field": field, "op": op, "value": value })), "{text}");
         }
         assert_eq!(condition("due exists").ok(), Some(json!({ "field": "property.due", "op": "exists" })));
+        let joined =
+            ["and", "status = draft and tags ~ work", "chars > 1 OR modified within 7d", "a = 1 && b = 2", "a = 1 and"];
+        for text in joined {
+            let refused = condition(text).unwrap_err();
+            assert!(format!("{refused:?}").contains("in its own quotes"), "{text}: {refused:?}");
+        }
         for text in ["", "status", "status draft", "= draft", "status =", "foo ~~ 3", "foo == 3", "foo =! 3"] {
             assert!(condition(text).is_err(), "{text}");
         }

@@ -24,7 +24,7 @@ JSON fields, as in `quipu audit --json`:
   {change, at, client, tool, undoes, undone_by, steps: [{before, after}]}")]
 pub(crate) struct Undo {
     /// Number of the change, as `quipu audit` lists it.
-    #[arg(value_name = "CHANGE")]
+    #[arg(value_name = "CHANGE", value_parser = memory_change)]
     number: Option<i64>,
     /// Print JSON.
     #[arg(long)]
@@ -57,6 +57,14 @@ impl Undo {
             output.line(&Line::new().plain(format!("    {line}")))?;
         }
         Ok(Outcome::Fine)
+    }
+}
+
+/// The number of a change to memory. Changes to notes have an `n` before their number.
+fn memory_change(given: &str) -> Result<i64, String> {
+    match given.strip_prefix('n').map(str::parse::<i64>) {
+        Some(Ok(number)) => Err(format!("it is a change to notes; `quipu revert --change n{number}` undoes it")),
+        _ => given.parse().map_err(|_| "it must be a number, as `quipu audit` lists it".to_owned()),
     }
 }
 

@@ -47,6 +47,8 @@ fn every_change_is_listed_with_its_author_and_undone() {
         first.contains("change 1 cannot be undone: observation 1") || first.contains("entity 1 was changed later"),
         "{first}"
     );
+    let of_notes = vault.run(&["undo", "n3"]).expect(2).stderr;
+    assert!(of_notes.contains("it is a change to notes; `quipu revert --change n3` undoes it"), "{of_notes}");
     let second = vault.run(&["undo", "--json"]).expect(0).json();
     assert_eq!((&second["undoes"], &second["change"]), (&json!(2), &json!(5)));
     vault.run(&["undo"]).expect(0);

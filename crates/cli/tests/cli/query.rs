@@ -33,4 +33,6 @@ fn query_finds_notes_by_metadata() {
     assert_eq!(orphans["nodes"][0]["id"], "gamma.md");
     let either = vault.run(&["query", "--any", "tags ~ work", "due within +10y", "--json"]).expect(0).json();
     assert_eq!(either["total"], 2);
+    let joined = vault.run(&["query", "status = draft and tags ~ work"]).expect(2).stderr;
+    assert!(joined.contains("write each condition in its own quotes"), "{joined}");
 }

@@ -236,3 +236,73 @@ fn a_private_note_is_private_after_its_deletion_is_undone_or_reverted() {
     client.answer("revert_node", json!({ "id": "a.md", "version": version }));
     assert_eq!((client.read("a.md").as_str(), mode()), ("private\n", 0o600));
 }
+
+/// Waits until the history has what another program did.
+fn wait_for_outside(client: &mut Client, part: &str) {
+    let start = std::time::Instant::now();
+    loop {
+        let changes = client.answer("recent_changes", json!({ "by": "outside" }));
+        if changes.to_string().contains(part) {
+            return;
+        }
+        assert!(start.elapsed() < crate::client::PATIENCE, "{changes}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn edit_while_no_server_runs_leaves_no_wrong_date_in_the_history() {
+    let mut client = Client::open("//- a.md\none\n");
+    client.answer("get_node", json!({ "id": "a.md" }));
+    client.close();
+    client.write("a.md", "one, and more\n");
+    let mut next = client.join(&[]);
+    wait_for_outside(&mut next, "a.md");
+    let all = versions(&mut next, "a.md");
+    assert_eq!(listed(&all), ["outside edit", "outside edit"]);
+    let year = |version: &Value| version["at"].as_str().unwrap()[..4].parse::<u32>().unwrap();
+    assert!(all.iter().all(|version| year(version) > 2000), "{all:?}");
+}
+
+#[test]
+fn text_of_a_note_that_a_person_renamed_is_listed_as_kept() {
+    let mut client = Client::open("//- a.md\none\n//- b.md\n[[a]]\n");
+    append(&mut client, "a.md", "two");
+    let (from, to) = (client.root().join("a.md"), client.root().join("renamed.md"));
+    #[expect(clippy::disallowed_methods, reason = "another program moves the file")]
+    std::fs::rename(from, to).unwrap();
+    wait_for_outside(&mut client, "renamed.md");
+    let all = versions(&mut client, "renamed.md");
+    assert_eq!(listed(&all), ["outside move", "raw edit", "outside edit"]);
+    assert!(all.iter().all(|version| version["kept"].is_null()), "{all:?}");
+    client.answer("revert_node", json!({ "id": "renamed.md", "version": all[2]["version"] }));
+    assert_eq!(client.read("renamed.md"), "one\n");
+}
+
+#[test]
+fn second_undo_of_a_change_names_the_first() {
+    let mut client = Client::open("//- a.md\none\n");
+    append(&mut client, "a.md", "two");
+    let undo = json!({ "change": "n1" });
+    client.answer("undo_change", undo.clone());
+    let expected = "change n1 was already undone by change n2; to apply it again, undo change n2".to_owned();
+    assert_eq!(client.error("undo_change", undo.clone()), ("InvalidArguments".into(), expected));
+    client.answer("undo_change", json!({ "change": "n2" }));
+    assert_eq!(client.read("a.md"), "one\ntwo\n");
+    append(&mut client, "a.md", "three");
+    let (_, message) = client.error("undo_change", undo);
+    assert!(message.contains("a.md has changed since"), "its undo was undone: {message}");
+}
+
+#[test]
+fn redacted_note_has_no_version_to_go_back_to() {
+    let mut client = Client::open("//- a.md\none\n");
+    append(&mut client, "a.md", "two");
+    client.answer("redact", json!({ "kind": "note", "id": "a.md", "reason": "a leak" }));
+    let all = versions(&mut client, "a.md");
+    assert_eq!(listed(&all), ["raw redact"]);
+    assert_eq!((&all[0]["kept"], &all[0]["chars"]), (&json!(false), &json!(0)));
+    let (code, message) = client.error("revert_node", json!({ "id": "a.md", "version": all[0]["version"] }));
+    assert!(code == "INVALID_PARAMS" && message.contains("its text is not kept"), "{message}");
+    assert!(!client.has("a.md"));
+}

@@ -63,6 +63,21 @@ fn changes_by_another_agent_can_be_undone() {
     assert_eq!(tools, ["update_observation", "undo_change", "merge_entities", "bulk_update"]);
 }
 
+#[test]
+fn merge_keeps_an_observation_of_both_entities_once() {
+    let mut client = planted();
+    client.answer("create_observation", json!({ "entity_id": 2, "text_content": "lives in Leeds" }));
+    let merge = |dry_run: bool| json!({ "entity_id": 1, "into_entity_id": 2, "dry_run": dry_run });
+    let moved = json!({ "observations": 0, "relations": 1, "aliases": 1 });
+    assert_eq!(client.answer("merge_entities", merge(true))["moved"], moved);
+    let before = [1, 2].map(|entity| client.answer("get_entity", json!({ "entity_id": entity })));
+    let merged = client.answer("merge_entities", merge(false));
+    assert_eq!(merged["moved"], moved);
+    assert_eq!(texts(&mut client, 2), ["plays the cello", "lives in Leeds"]);
+    client.answer("undo_change", json!({ "change": merged["change"] }));
+    assert_eq!([1, 2].map(|entity| client.answer("get_entity", json!({ "entity_id": entity }))), before);
+}
+
 /// Files below a folder whose bytes have one of these words, in any case.
 #[expect(clippy::disallowed_methods, reason = "looks at the bytes on disk")]
 pub(crate) fn files_with(folder: &Path, words: &[&str]) -> Vec<PathBuf> {

@@ -14,6 +14,9 @@ use crate::ports::{NoteChange, NoteStore, StoreError};
 /// A file younger than this when read may change again without a new modification time, so its time is not trusted.
 const UNSETTLED_NS: i64 = 2_000_000_000;
 
+/// How much earlier the saved time of such a file is: it differs from the file's, and is right in every answer.
+const UNTRUSTED_NS: i64 = 1;
+
 /// A note that was added, changed or (with `None`) removed, to be published.
 pub(super) type StagedNote = (NoteKey, Option<Note>);
 
@@ -173,14 +176,14 @@ impl Writer {
         outcome
     }
 
-    /// The stat to save: without a time that cannot be trusted, so that the next start reads the file again.
+    /// The stat to save: with another time if the file's cannot be trusted, so that the next start reads the file again.
     fn stat_to_save(&mut self, key: NoteKey, stat: FileStat, now_ns: i64) -> FileStat {
         if now_ns - stat.modified_ns >= UNSETTLED_NS {
             self.unsettled.remove(&key);
             stat
         } else {
             self.unsettled.insert(key);
-            FileStat { modified_ns: 0, ..stat }
+            FileStat { modified_ns: stat.modified_ns.saturating_sub(UNTRUSTED_NS), ..stat }
         }
     }
 }

@@ -40,6 +40,10 @@ pub struct MergePlan {
     pub from: Entity,
     /// How many observations move.
     pub observations: u64,
+    /// How many are dropped, because the remaining entity has one with this text.
+    pub observations_dropped: u64,
+    /// The description that becomes an observation.
+    pub description_observed: Option<String>,
     /// How many relations move.
     pub relations: u64,
     /// How many are dropped as duplicates.
@@ -162,10 +166,18 @@ impl Memory {
         let count = theirs.len();
         let moved = theirs.into_iter().map(says).filter(|(source, target, _)| source != target);
         let moved = moved.filter(|relation| said.insert(relation.clone())).count();
-        let described = u64::from(kept.observing_of(&from).is_some());
-        let observation_count = kept.observation_count + from.observation_count + described;
+        let texts =
+            |id| Ok::<_, MemoryError>(self.observations_of(id)?.into_iter().map(|observation| observation.text));
+        let mut observed: FxHashSet<String> = texts(kept.id)?.collect();
+        let (own, theirs) = (observed.len(), texts(from.id)?);
+        observed.extend(theirs);
+        let observations = (observed.len() - own) as u64;
+        let description_observed = kept.observing_of(&from).filter(|text| !observed.contains(*text)).map(str::to_owned);
+        let observation_count = kept.observation_count + observations + u64::from(description_observed.is_some());
         Ok(MergePlan {
-            observations: from.observation_count,
+            observations,
+            observations_dropped: from.observation_count - observations,
+            description_observed,
             relations: moved as u64,
             relations_dropped: (count - moved) as u64,
             aliases: (aliases.len() - kept.aliases.len()) as u64,

@@ -95,9 +95,9 @@ pub struct TextCounts {
     pub chars: usize,
     /// Characters of the whole file.
     pub file_chars: usize,
-    /// Task list items `- [ ]`.
+    /// Task list items `- [ ]`, and those in any other state, such as `- [/]`.
     pub tasks_open: usize,
-    /// Task list items `- [x]`.
+    /// Task list items `- [x]` and cancelled ones, `- [-]`.
     pub tasks_done: usize,
 }
 
@@ -126,8 +126,8 @@ pub struct SourceVersion {
 /// The file system's metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Nanoseconds since 1970. A store has zero for a file that changed just before it was read: a later change may leave
-    /// such a time the same.
+    /// Nanoseconds since 1970. A store has a slightly earlier time for a file that changed just before it was read: a later
+    /// change may leave such a time the same.
     pub modified_ns: i64,
     /// Bytes.
     pub size: u64,

@@ -146,7 +146,7 @@ pub enum NoteError {
     },
     /// The note has no such version, or its text is not kept.
     #[error("cannot read version {} of {path}: {}", brief(.version), if *.is_known {
-        "its text is not kept; another program replaced it, or it is older than the trash keeps versions"
+        "its text is not kept; another program replaced it, it was redacted, or it is older than the trash keeps versions"
     } else {
         "the note has no such version in its history"
     })]
@@ -179,6 +179,14 @@ pub enum NoteError {
         number: WriteNumber,
         /// Why not.
         reason: String,
+    },
+    /// A write was undone before.
+    #[error("change n{} was already undone by change n{}; to apply it again, undo change n{}", .number.0, .by.0, .by.0)]
+    AlreadyUndone {
+        /// Which write.
+        number: WriteNumber,
+        /// The write that undid it.
+        by: WriteNumber,
     },
     /// The writer would replace what it never saw.
     #[error(

@@ -1,11 +1,10 @@
 //! The texts of notes with their links rewritten, so that each means what it meant before some notes were moved.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
 
 use super::NoteError;
 use crate::index::{LinkToRespell, RenamePreview, Respelled, SourceLinks, join};
-use crate::model::{Link, LinkSyntax, NoteKey, VaultPath, fold};
+use crate::model::{Link, LinkSyntax, NoteKey, VaultPath};
 use crate::parse::{self, LinkSite};
 
 /// A note whose links may have to be rewritten, and its text.
@@ -135,14 +134,14 @@ pub(super) fn follow_other_files(
     }
 }
 
-/// Whether a note in a folder has a relative link to one of these files, by folded path.
-pub(super) fn links_to_file(bytes: &[u8], folder: &str, files: &FxHashSet<String>) -> bool {
+/// Whether a note in a folder has a relative link to such a file.
+pub(super) fn links_to_file(bytes: &[u8], folder: &str, is_such: impl Fn(&str) -> bool) -> bool {
     // Most notes link to no file.
     if memchr::memmem::find(bytes, b"](").is_none() && memchr::memmem::find(bytes, b"]:").is_none() {
         return false;
     }
     let sites = parse::other_file_sites(&parse::same_length_text(bytes));
-    sites.iter().any(|site| join(folder, &site.link.target).is_some_and(|path| files.contains(&fold(&path))))
+    sites.iter().any(|site| join(folder, &site.link.target).is_some_and(|path| is_such(&path)))
 }
 
 /// The path of a file from a folder.

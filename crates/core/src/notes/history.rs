@@ -2,6 +2,8 @@
 //!
 //! A note keeps its history when it is moved. A note that is created where one was deleted continues that one's history.
 
+use rustc_hash::FxHashSet;
+
 use super::NoteError;
 use crate::index::{IndexError, OutsideBatch};
 use crate::model::{ContentHash, NoteId, VaultPath, Warning};
@@ -238,13 +240,13 @@ impl Knowledge {
             return Ok((content.bytes.clone(), None));
         }
         let mut is_known = false;
-        for HistoryStep { file, .. } in &note.trace.steps {
+        for step in &note.trace.steps {
+            let file = &step.file;
             is_known |= file.after.is_some_and(|after| after.hash.to_string() == version);
             let Some(before) = file.before.filter(|before| before.hash.to_string() == version) else { continue };
             is_known = true;
             // An editor that had the file open may have changed it since: then it is not this version.
-            let kept =
-                file.kept.as_ref().map(|kept| self.vault.kept_bytes(kept)).transpose().map_err(IndexError::from)?;
+            let kept = step.kept().map(|kept| self.vault.kept_bytes(kept)).transpose().map_err(IndexError::from)?;
             if let Some(bytes) = kept.flatten().filter(|bytes| ContentHash::of(bytes) == before.hash) {
                 return Ok((bytes, file.kept.clone()));
             }
@@ -261,26 +263,25 @@ impl NoteTrace {
         let steps =
             self.steps.iter().enumerate().filter(|(index, _)| !self.is_half_of_move(*index)).map(|(_, step)| step);
         let present = current.map(|content| LoggedVersion::of(&content.bytes, content.stat.modified_ns));
+        let kept = self.steps.iter().filter(|step| step.kept().is_some()).filter_map(|step| step.file.before);
+        let readable: FxHashSet<ContentHash> = kept.chain(present).map(|version| version.hash).collect();
         for step in steps.map(Some).chain([None]) {
             let made = step.and_then(|step| step.file.after);
             // What was there before the newer write, or is there now.
-            let found = if newer.is_some() { newer.and_then(|newer| newer.file.before) } else { present };
+            let found = match newer {
+                // The line with the reason was no version of the note.
+                Some(newer) if newer.file.action == NoteAction::Redact => None,
+                Some(newer) => newer.file.before,
+                None => present,
+            };
             if let Some(found) = found.filter(|found| made.is_none_or(|made| made.hash != found.hash)) {
-                let is_kept = newer.is_none_or(|newer| newer.file.kept.is_some());
-                versions.push(NoteVersion { is_kept, ..outside(&found) });
+                versions.push(outside(&found));
             }
-            if let Some(step) = step {
-                let is_kept = match (step.file.after, newer) {
-                    // An outside edit that was not recorded may have come between.
-                    (Some(after), Some(newer)) => {
-                        newer.file.kept.is_some() && newer.file.before.is_some_and(|before| before.hash == after.hash)
-                    }
-                    (Some(after), None) => present.is_some_and(|present| present.hash == after.hash),
-                    (None, _) => step.file.kept.is_some(),
-                };
-                versions.extend(step.version(is_kept));
-            }
+            versions.extend(step.and_then(HistoryStep::version));
             newer = step;
+        }
+        for version in &mut versions {
+            version.is_kept = readable.contains(&version.hash);
         }
         versions
     }
@@ -294,7 +295,12 @@ impl NoteTrace {
 }
 
 impl HistoryStep {
-    fn version(&self, is_kept: bool) -> Option<NoteVersion> {
+    /// Where the text before is kept. A redaction keeps the line with its reason, which is no text of the note.
+    fn kept(&self) -> Option<&String> {
+        self.file.kept.as_ref().filter(|_| self.file.action != NoteAction::Redact)
+    }
+
+    fn version(&self) -> Option<NoteVersion> {
         let shown = self.file.after.or(self.file.before)?;
         Some(NoteVersion {
             hash: shown.hash,
@@ -302,7 +308,7 @@ impl HistoryStep {
             by: self.by.clone(),
             action: self.file.action,
             chars: self.file.after.map_or(0, |after| after.chars),
-            is_kept,
+            is_kept: true,
             change: Some(self.number),
         })
     }

@@ -183,14 +183,20 @@ impl Knowledge {
         self.show_rewritten(session, relocated);
     }
 
-    /// The exact path of a folder that has notes.
+    /// The exact path of a folder that has notes, without symbolic links unless its notes are known only through one.
     fn folder_to_move(&self, id: &str, folder: &str) -> Result<VaultPath, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(id) };
         if folder.is_empty() {
             return Err(NoteError::bad_id(id, "the top of the vault cannot be moved"));
         }
         VaultPath::parse(folder).map_err(|error| NoteError::bad_path(id, error))?;
-        self.folder_at(id, folder)?.ok_or_else(not_found)
+        let folder = self.folder_at(id, folder)?.ok_or_else(not_found)?;
+        let real = self.vault.real_path(&folder).map_err(IndexError::from)?;
+        let has_notes = |path: &VaultPath| -> Result<bool, NoteError> {
+            Ok(!self.vault.list_below(path).map_err(IndexError::from)?.files.is_empty())
+        };
+        let is_hidden = real != folder && !has_notes(&real)? && has_notes(&folder)?;
+        Ok(if is_hidden { folder } else { real })
     }
 
     fn folder_destinations(

@@ -2,8 +2,10 @@
 //!
 //! A title is a name that links may use, so even one that leaves the file where it is can break them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,7 +14,7 @@ use super::aliases::{AliasMove, FolderLink};
 use super::follow_links::{FollowedText, SourceText, follow_links, follow_other_files, links_to_file};
 use crate::index::{IndexError, RenamePreview, RenamedNotes, Snapshot, Writer, WrittenFile};
 use crate::model::{ContentHash, FileStat, NoteKey, VaultPath, fold};
-use crate::ports::{FileChange, NoteAction};
+use crate::ports::{FileChange, NoteAction, VaultFiles};
 use crate::session::Session;
 use crate::{Knowledge, RequestKey};
 
@@ -92,6 +94,25 @@ struct LinkingFile {
     /// Further paths that lead to it through links in the file system.
     others: Vec<VaultPath>,
     hash: ContentHash,
+}
+
+/// Folders with symbolic links resolved, each asked for once.
+struct RealFolders<'a> {
+    vault: &'a dyn VaultFiles,
+    known: Mutex<FxHashMap<VaultPath, VaultPath>>,
+}
+
+impl RealFolders<'_> {
+    /// A path with the symbolic links to its folder resolved.
+    fn resolve<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        let Some((folder, name)) = path.rsplit_once('/') else { return path.into() };
+        let Ok(folder) = VaultPath::parse(folder) else { return path.into() };
+        let mut known = self.known.lock();
+        let real = known
+            .entry(folder)
+            .or_insert_with_key(|folder| self.vault.real_path(folder).unwrap_or_else(|_| folder.clone()));
+        format!("{real}/{name}").into()
+    }
 }
 
 impl Knowledge {
@@ -192,6 +213,7 @@ impl Knowledge {
         texts: &mut [FollowedText],
     ) -> Result<(), NoteError> {
         let mut known: FxHashMap<VaultPath, Option<VaultPath>> = FxHashMap::default();
+        let real_folders = RealFolders { vault: &*self.vault, known: Mutex::default() };
         for (key, text) in sources.iter().zip(texts) {
             let path = &preview.snapshot.note(*key).path;
             let (from, to) = (path.folder(), preview.note_then(*key).path.folder());
@@ -200,7 +222,9 @@ impl Knowledge {
             }
             let mut failed = None;
             let mut path_after = |path: VaultPath| {
-                let found = known.entry(path.clone()).or_insert_with(|| match self.vault.find_any_case(&path) {
+                let real = VaultPath::parse(&real_folders.resolve(path.as_str())).unwrap_or_else(|_| path.clone());
+                let find = || self.vault.find_any_case(&real);
+                let found = known.entry(path.clone()).or_insert_with(|| match find() {
                     Ok(found) => {
                         let found = found.first();
                         found.map(|found| others.get(found).or_else(|| folders.get(found)).unwrap_or(&path).clone())
@@ -235,10 +259,12 @@ impl Knowledge {
         let folded: FxHashSet<String> = others.keys().map(|path| fold(path.as_str())).collect();
         let snapshot = preview.snapshot;
         let staying: Vec<NoteKey> = snapshot.files().filter(|key| !preview.renamed.contains(*key)).collect();
+        let real_folders = RealFolders { vault: &*self.vault, known: Mutex::default() };
+        let is_moved = |path: &str| folded.contains(&fold(path)) || folded.contains(&fold(&real_folders.resolve(path)));
         let links_to_one = |key: &NoteKey| -> Result<bool, NoteError> {
             let path = &snapshot.note(*key).path;
             let content = self.vault.read(path).map_err(IndexError::from)?;
-            Ok(content.is_some_and(|content| links_to_file(&content.bytes, path.folder(), &folded)))
+            Ok(content.is_some_and(|content| links_to_file(&content.bytes, path.folder(), is_moved)))
         };
         let found: Vec<Option<NoteKey>> =
             staying.par_iter().map(|key| Ok(links_to_one(key)?.then_some(*key))).collect::<Result<_, NoteError>>()?;

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{NoteError, Writing};
-use crate::index::{IndexError, Moves, WrittenFile};
+use crate::index::{FileBatch, IndexError, Moves, WrittenFile};
 use crate::model::{ContentHash, VaultPath};
 use crate::ports::{
     FileChange, LoggedFile, LoggedWrite, NoteAction, OUTSIDE, VaultError, WriteError, WriteFilter, WriteNumber,
@@ -37,9 +37,13 @@ impl Knowledge {
         let logged = found.ok_or(NoteError::NoChange { number })?;
         let write = |mut writer: Writing<'_>| {
             let (changes, kept): (Vec<_>, Vec<_>) = self.reversed(&logged)?.into_iter().unzip();
+            let has_new_paths = changes.iter().any(|change| !matches!(change, FileChange::Replace { .. }));
             let before = self.snapshot();
             let stats = self.apply_kept(session, (NoteAction::Undo, request), (&changes, &kept));
-            let stats = stats.map_err(|error| changed_since(number, error))?;
+            let stats = stats.map_err(|error| match self.already_undone(&logged) {
+                Some(by) => NoteError::AlreadyUndone { number, by },
+                None => changed_since(number, error),
+            })?;
             self.show_undone(session, &changes);
             let mut moved = FxHashMap::default();
             let notes =
@@ -60,13 +64,18 @@ impl Knowledge {
             if !moved.is_empty() {
                 self.indexer.queue_moves(Moves { before, to: moved });
             }
-            Ok(())
+            Ok(has_new_paths)
         };
-        self.once(request, write, |_: &VaultPath| Ok(()))?;
+        if self.once(request, write, |_: &VaultPath| Ok(false))? {
+            // Symbolic links that led nowhere may lead to the restored files, and only a walk finds them. If it fails, the
+            // watcher's next walk does.
+            let _ = self.apply(&FileBatch::All, &|_| {});
+        }
         self.follow_changes();
         let steps = logged.files.iter().rev().map(undone).collect();
         // The undo took place: it has not failed if its number cannot be read.
-        Ok(UndoneWrite { by: self.undo_of(&logged).unwrap_or_default(), steps })
+        let by = self.undo_of(&logged).unwrap_or_default();
+        Ok(UndoneWrite { by: by.map(|write| write.number), steps })
     }
 
     /// The files that a client's undo wrote count as read by it as far as the versions before did.
@@ -102,15 +111,22 @@ impl Knowledge {
     }
 
     /// The newest write that undid this one. Other clients may have written since.
-    fn undo_of(&self, logged: &LoggedWrite) -> Result<Option<WriteNumber>, VaultError> {
+    fn undo_of(&self, logged: &LoggedWrite) -> Result<Option<LoggedWrite>, VaultError> {
         let Some(first) = logged.files.first() else { return Ok(None) };
         let id = Some(first.old_path().note_id());
         let later = self.vault.writes(&WriteFilter { id, after: logged.number, ..WriteFilter::default() })?;
-        let is_undo = |write: &&LoggedWrite| {
+        let is_undo = |write: &LoggedWrite| {
             let is_done = |file: &LoggedFile| write.files.iter().any(|other| is_same_step(other, &undone(file)));
             write.files.len() == logged.files.len() && logged.files.iter().all(is_done)
         };
-        Ok(later.iter().find(is_undo).map(|write| write.number))
+        Ok(later.into_iter().find(is_undo))
+    }
+
+    /// The write that undid this one, unless it was undone in turn.
+    fn already_undone(&self, logged: &LoggedWrite) -> Option<WriteNumber> {
+        let undo = self.undo_of(logged).ok()??;
+        let is_in_effect = self.undo_of(&undo).is_ok_and(|redo| redo.is_none());
+        is_in_effect.then_some(undo.number)
     }
 
     /// The changes that undo a write, each with the kept version whose text it writes.

@@ -42,7 +42,29 @@ pub(super) struct Markdown {
 pub(super) struct Task {
     /// Where its `[ ]` or `[x]` starts.
     pub(super) at: usize,
-    pub(super) done: bool,
+    /// The character between the brackets.
+    pub(super) state: char,
+}
+
+impl Task {
+    /// Whether it is finished or cancelled. In any other state, such as `/` for begun, it is open.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.state, 'x' | 'X' | '-')
+    }
+
+    /// The task of a list item in a state that only Obsidian and its plugins know: any character.
+    fn in_own_state(body: &str, item: usize) -> Option<Self> {
+        let item = body[item..].trim_start_matches(' ');
+        let number = item.trim_start_matches(|c: char| c.is_ascii_digit());
+        let content = item.strip_prefix(['-', '*', '+']).or_else(|| number.strip_prefix(['.', ')']))?;
+        let from_box = content.trim_start_matches(' ');
+        let state = from_box.strip_prefix('[')?.chars().next()?;
+        let is_own = !state.is_whitespace() && !['x', 'X', '[', ']'].contains(&state);
+        let rest = from_box[1 + state.len_utf8()..].strip_prefix(']')?;
+        // More spaces make it code.
+        let is_task = is_own && rest.starts_with([' ', '\t']) && (1..=4).contains(&(content.len() - from_box.len()));
+        is_task.then(|| Self { at: from_box.as_ptr() as usize - body.as_ptr() as usize, state })
+    }
 }
 
 /// A heading at the top level.
@@ -169,7 +191,10 @@ impl<'b> Pass<'b> {
                     self.run(part.into_offset_iter(), range.start);
                 }
                 Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.shown(&text),
-                Event::TaskListMarker(done) => self.found.tasks.push(Task { at: range.start, done }),
+                Event::TaskListMarker(_) => {
+                    let state = self.body[range.start..].chars().nth(1).unwrap_or(' ');
+                    self.found.tasks.push(Task { at: range.start, state });
+                }
                 Event::SoftBreak | Event::HardBreak => self.shown(" "),
                 _ => {}
             }
@@ -189,6 +214,7 @@ impl<'b> Pass<'b> {
         let is_image = matches!(tag, Tag::Image { .. });
         match tag {
             Tag::CodeBlock(_) => self.in_code = true,
+            Tag::Item => self.found.tasks.extend(Task::in_own_state(self.body, range.start)),
             Tag::HtmlBlock => self.html = Some(Vec::new()),
             Tag::Heading { level, .. } => {
                 let heading =

@@ -149,7 +149,8 @@ fn characters_and_tasks_are_counted() {
         ("---\na: 1\n---\n\nZwölf\n", 6, 0, 0),
         ("\n\nx", 3, 0, 0),
         ("- [ ] a\n  - [x] b\n1. [X] c\n* [ ] d\n", 35, 2, 2),
-        ("[ ] no item\n- [/] another mark\n", 31, 0, 0),
+        ("[ ] no item\n- [/] begun\n- [-] cancelled\n- [>] later\n", 52, 2, 1),
+        ("- [1]\n- [ab] no\n- [/](link)\n-      [/] code\n", 44, 0, 0),
         ("```\n- [ ] code\n```\n%%\n- [ ] hidden\n%%\n", 38, 0, 0),
     ] {
         let counts = parse(text).counts;

@@ -48,7 +48,7 @@ use std::ops::Range;
 use crate::model::{Link, LinkSyntax, Section, Tag, TextCounts, Value};
 
 /// Increased whenever the same text would give other parts, so that stored notes are parsed again.
-pub const PARSER_VERSION: u32 = 7;
+pub const PARSER_VERSION: u32 = 8;
 
 /// Limits for one note, far more than people write. In a generated file the rest stays text: each part takes many times
 /// the memory of its bytes.
@@ -93,7 +93,7 @@ pub fn parse(text: &str) -> Parsed {
     let mut tags = tags::distinct(front.tags.iter().map(String::as_str).chain(inline_tags), MAX_TAGS + 1);
     let mut links: Vec<Link> = front.sites.into_iter().chain(body.sites).map(|site| site.link).collect();
     let mut headings = body.headings;
-    let tasks_done = body.tasks.iter().filter(|task| task.done).count();
+    let tasks_done = body.tasks.iter().filter(|task| task.is_done()).count();
     let tasks_open = body.tasks.len() - tasks_done;
     let (chars, file_chars) = (text_chars(body_text, body_start), text.chars().count());
     let counts = TextCounts { chars, file_chars, tasks_open, tasks_done };

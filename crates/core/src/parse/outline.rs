@@ -29,12 +29,14 @@ pub struct OutlineHeading {
 pub struct TaskItem {
     /// The rest of its first line.
     pub text: String,
-    /// Whether it is ticked.
+    /// The character between the brackets.
+    pub state: char,
+    /// Whether it is finished or cancelled.
     pub done: bool,
     /// Line of the file, from 1.
     pub line: usize,
     /// The position of the character between the brackets.
-    pub mark: usize,
+    pub mark: Range<usize>,
 }
 
 /// The headings of a text at the top level, in order. Those in code, quotes, lists and comments do not count.
@@ -93,9 +95,10 @@ pub fn tasks(text: &str) -> Vec<TaskItem> {
     tasks.sort_by_key(|task| task.at);
     let item = |task: markdown::Task| {
         let at = body_start + task.at;
-        let rest = text[at..].lines().next().unwrap_or_default();
-        let text = rest.get(3..).unwrap_or_default().trim().to_owned();
-        TaskItem { text, done: task.done, line: lines.line_of(at), mark: at + 1 }
+        let mark = at + 1..at + 1 + task.state.len_utf8();
+        let rest = text[mark.end..].lines().next().unwrap_or_default();
+        let text = rest.get(1..).unwrap_or_default().trim().to_owned();
+        TaskItem { text, state: task.state, done: task.is_done(), line: lines.line_of(at), mark }
     };
     tasks.into_iter().map(item).collect()
 }
@@ -160,9 +163,12 @@ mod tests {
 
     #[test]
     fn tasks_have_their_lines_and_marks() {
-        let text = "x\n- [ ] one [[a]]\n  * [X] two\r\n- [-] no\n```\n- [ ] code\n```\n";
-        let found: Vec<_> = tasks(text).into_iter().map(|task| (task.text, task.done, task.line, task.mark)).collect();
-        assert_eq!(found, [("one [[a]]".to_owned(), false, 2, 5), ("two".to_owned(), true, 3, 23)]);
-        assert_eq!(&text[23..24], "X");
+        let text =
+            "x\n- [ ] one [[a]]\n  * [X] two\r\n- [-] no\n1. [é] ü\n```\n- [ ] code\n```\n- [/](a.md)\n- [[b]] c\n";
+        let found: Vec<_> = tasks(text).into_iter().map(|task| (task.text, task.state, task.done, task.line)).collect();
+        let expected =
+            [("one [[a]]", ' ', false, 2), ("two", 'X', true, 3), ("no", '-', true, 4), ("ü", 'é', false, 5)];
+        assert_eq!(found, expected.map(|(text, state, done, line)| (text.to_owned(), state, done, line)));
+        assert!(tasks(text).into_iter().all(|task| text[task.mark.clone()] == task.state.to_string()));
     }
 }

@@ -179,7 +179,7 @@ pub enum MemoryChange {
         id: EntityId,
     },
     /// Merges one entity into another: see [`Entity::absorbing`]. Observations and relations move; relations between the two,
-    /// of `from` with itself, and duplicates are deleted. Contexts of `from` become contexts of `into`.
+    /// of `from` with itself, and duplicates are deleted, and so are observations with a text that `into` has. Contexts of `from` become contexts of `into`.
     MergeEntity {
         /// The entity that is deleted.
         from: EntityId,

@@ -209,7 +209,7 @@ impl Condition {
             }
             (Operator::In, Some(Value::List(items))) if !items.is_empty() => {
                 let wanted: Result<Vec<Operand>, _> = items.iter().map(|item| Operand::new(&field, item)).collect();
-                Test::is_one_of(kind, wanted?, false)
+                Test::is_one_of(&field, wanted?, false)
             }
             (Operator::In, Some(_)) => return Err(ConditionError("`in` needs a list of values".to_owned())),
             (Operator::Within, Some(value)) => Test::passes(Comparison::Within(period(value, now_ns)?)),
@@ -227,7 +227,7 @@ impl Condition {
                     Operator::Lt | Operator::Le | Operator::Gt | Operator::Ge => {
                         Test::passes(Comparison::Order(operator, wanted))
                     }
-                    _ => Test::is_one_of(kind, vec![wanted], operator == Operator::Ne),
+                    _ => Test::is_one_of(&field, vec![wanted], operator == Operator::Ne),
                 }
             }
         };
@@ -253,8 +253,12 @@ impl Test {
         Self::Values { passes, negated: false }
     }
 
-    fn is_one_of(kind: FieldKind, wanted: Vec<Operand>, negated: bool) -> Self {
-        if kind == FieldKind::Note {
+    fn is_one_of(field: &Field, mut wanted: Vec<Operand>, negated: bool) -> Self {
+        if *field == Field::Folder {
+            // People write `sub/`, and `/` for the top of the vault.
+            wanted.iter_mut().for_each(|wanted| wanted.text = wanted.text.trim_matches('/').to_owned());
+        }
+        if field.kind() == FieldKind::Note {
             return Self::Notes { names: wanted.into_iter().map(|wanted| wanted.text).collect(), negated };
         }
         Self::Values { passes: Comparison::IsOneOf(OneOf::new(wanted)), negated }

@@ -4,12 +4,12 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::by_model::not_used;
-use super::spelling::spelled_names;
+use super::spelling::{UNKNOWN_TYPE, spelled_names};
 use crate::Knowledge;
 use crate::index::Snapshot;
 use crate::memory::{EntityId, Memory, MemoryError, limits, name_key};
-use crate::model::{Note, NoteKey, fold};
-use crate::parse::text_start;
+use crate::model::{Link, LinkSyntax, Note, NoteKey, fold};
+use crate::parse::{link_sites, text_start};
 use crate::ports::{NamedEntities, RelationFilter};
 
 /// Bytes of a text that are read.
@@ -29,6 +29,8 @@ const KNOWN: f32 = 0.95;
 const OWN_TITLE: f32 = 0.9;
 const LINKED: f32 = 0.8;
 const BY_MODEL: f32 = 0.75;
+/// A link that leads to no note names something; the spelling may tell more.
+const UNRESOLVED: f32 = 0.5;
 
 /// What a text names.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -136,8 +138,9 @@ impl Knowledge {
         let body = if note.is_some() { text_start(text.as_bytes()) } else { 0 };
         let mut found = EntityCandidate::default();
         let mut links: Vec<(usize, usize, String)> = Vec::new();
-        if let Some((snapshot, key)) = note {
-            links = linked(snapshot, key, text, &mut found);
+        match note {
+            Some((snapshot, key)) => links = linked(snapshot, key, text, &mut found),
+            None => self.linked_in_text(text, &mut found),
         }
         let title = note.map_or("", |(snapshot, key)| &snapshot.note(key).title);
         let (named, warnings) = self.named_by_model(title, &text[body..]);
@@ -167,6 +170,21 @@ impl Knowledge {
             mark_known(memory, &entities, &mut relations)?;
         }
         Ok(EntitySuggestions { entities, relations, by_model, warnings })
+    }
+
+    /// The notes that a text which is not a note links to, as from the top of the vault.
+    fn linked_in_text(&self, text: &str, found: &mut EntityCandidate) {
+        let sites = link_sites(text);
+        if sites.is_empty() {
+            return;
+        }
+        let (snapshot, targets) = self.indexer.resolve_from_root(sites.iter().map(|site| &site.link));
+        for (site, target) in sites.iter().zip(targets) {
+            match target {
+                Some(target) => drop(add_linked(snapshot.note(target), text, found)),
+                None => add_unresolved(&site.link, text, found),
+            }
+        }
     }
 
     /// What the language model finds in a text; `None` where it is not used.
@@ -218,18 +236,34 @@ fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut EntityCandi
     let own = found.add(title, &type_of(note), OWN_TITLE, None);
     let mut links = Vec::new();
     for (target, link_type) in snapshot.typed_links(key) {
-        let target = snapshot.note(target);
-        let Some(title) = usable(&target.title) else { continue };
-        let names = [target.path.stem(), title];
-        let line = text.lines().enumerate().find(|(_, line)| names.iter().any(|name| contains_folded(line, name)));
-        let mention = line.map(|(number, line)| mention(number + 1, line));
-        let other = found.add(title, &type_of(target), LINKED, mention);
+        let Some(other) = add_linked(snapshot.note(target), text, found) else { continue };
         let link = (own, other, link_type.name().to_owned());
         if other != own && !links.contains(&link) {
             links.push(link);
         }
     }
+    snapshot.broken_links(key).for_each(|link| add_unresolved(link, text, found));
     links
+}
+
+/// Adds a note that a text links to.
+fn add_linked(target: &Note, text: &str, found: &mut EntityCandidate) -> Option<usize> {
+    let title = usable(&target.title)?;
+    let mention = first_mention(text, &[target.path.stem(), title]);
+    Some(found.add(title, &type_of(target), LINKED, mention))
+}
+
+/// Adds the name in a wikilink that leads to no note yet.
+fn add_unresolved(link: &Link, text: &str, found: &mut EntityCandidate) {
+    let name = link.target.rsplit('/').next().and_then(usable);
+    let Some(name) = name.filter(|_| link.syntax == LinkSyntax::Wiki && !link.is_attachment()) else { return };
+    found.add(name, UNKNOWN_TYPE, UNRESOLVED, first_mention(text, &[name]));
+}
+
+/// The first line with one of these names.
+fn first_mention(text: &str, names: &[&str]) -> Option<Mention> {
+    let line = text.lines().enumerate().find(|(_, line)| names.iter().any(|name| contains_folded(line, name)));
+    line.map(|(number, line)| mention(number + 1, line))
 }
 
 /// The type of the thing that a note is about: by its frontmatter, else by a tag or the name of its folder.

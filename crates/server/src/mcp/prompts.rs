@@ -24,8 +24,8 @@ struct PromptText {
     arguments: &'static [Argument],
     /// Without these tools it is not offered.
     needs: &'static [&'static str],
-    /// What is asked for. `{name}` stands for an argument.
-    task: &'static str,
+    /// What is asked for, in sentences. `{name}` stands for an argument; a sentence with an empty one is left out.
+    task: &'static [&'static str],
     /// In order. Of each, the first alternative whose tools are all offered is used.
     steps: &'static [&'static [PromptStep]],
 }
@@ -111,7 +111,7 @@ const PROMPTS: &[PromptText] = &[
             completes: Completes::NoteIds,
         }],
         needs: &[],
-        task: "Write a brief on {topic} from this vault, not from your own knowledge.",
+        task: &["Write a brief on {topic} from this vault, not from your own knowledge."],
         steps: &[
             FIND,
             READ,
@@ -145,7 +145,7 @@ const PROMPTS: &[PromptText] = &[
             },
         ],
         needs: &["create_node"],
-        task: "Open the daily note of {date}, and create it if there is none. Add this to it, if it is not empty: \"{entry}\"",
+        task: &["Open the daily note of {date}, and create it if there is none.", "Add this to it: \"{entry}\""],
         steps: &[
             &[
                 (
@@ -179,7 +179,7 @@ const PROMPTS: &[PromptText] = &[
             completes: Completes::Values(&["7", "14", "30"]),
         }],
         needs: &[],
-        task: "Review the last {days} days of this vault.",
+        task: &["Review the last {days} days of this vault."],
         steps: &[
             &[
                 (
@@ -213,7 +213,7 @@ const PROMPTS: &[PromptText] = &[
             completes: Completes::Nothing,
         }],
         needs: &["suggest_merges"],
-        task: "Tidy the agents' memory. Focus: {focus}.",
+        task: &["Tidy the agents' memory. Focus: {focus}."],
         steps: &[
             &[(&["suggest_merges"], "List likely duplicates with `suggest_merges`.")],
             &[(
@@ -254,7 +254,7 @@ const PROMPTS: &[PromptText] = &[
             },
         ],
         needs: &["create_node"],
-        task: "Write up this decision as a note: \"{decision}\" Folder: {folder}.",
+        task: &["Write up this decision as a note: \"{decision}\" Folder: {folder}."],
         steps: &[
             FIND,
             &[(
@@ -357,7 +357,10 @@ impl PromptText {
             }
             filled + rest
         };
-        let mut lines = vec![fill(self.task), String::new()];
+        let is_empty =
+            |(name, value): &(&str, String), text: &str| value.is_empty() && text.contains(&format!("{{{name}}}"));
+        let sentences = self.task.iter().filter(|text| !values.iter().any(|value| is_empty(value, text)));
+        let mut lines = vec![sentences.map(|text| fill(text)).collect::<Vec<_>>().join(" "), String::new()];
         let steps = self.steps.iter().filter_map(|step| step.iter().find(|(tools, _)| has_all(offer, tools)));
         lines.extend(steps.enumerate().map(|(place, (_, text))| format!("{}. {}", place + 1, fill(text))));
         lines.push(String::new());
@@ -472,6 +475,11 @@ mod tests {
             text("record_decision", serde_json::json!({"decision": "use\n {folder}", "folder": "adr/"})).unwrap();
         assert!(filled.contains("use {folder}") && filled.contains("Folder: adr/."), "{filled}");
         assert!(text("daily_note", serde_json::json!({})).unwrap().contains(&today()));
+        for (entry, expected) in [(" ", false), ("Bought a boat", true)] {
+            let filled = text("daily_note", serde_json::json!({ "entry": entry })).unwrap();
+            assert_eq!(filled.contains("Add this to it"), expected, "{filled}");
+            assert_eq!(filled.contains("Bought a boat"), expected, "{filled}");
+        }
         for (name, arguments, message) in [
             ("brief", serde_json::json!({}), "the argument `topic` is missing"),
             ("brief", serde_json::json!({"topic": " "}), "the argument `topic` is missing"),

@@ -5,6 +5,7 @@ use quipu_core::ports::{
     Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryItem, NewEntity, NoteTie, Refusal, TextOwner,
 };
 use rusqlite::{OptionalExtension, Transaction};
+use rustc_hash::FxHashSet;
 
 use super::contexts;
 use super::read;
@@ -135,7 +136,13 @@ impl<'tx> ChangeWriter<'tx> {
             return Err(Refusal::Itself(from).into());
         }
         let (gone, kept) = (self.entity(from)?, self.entity(into)?);
+        let mut texts: FxHashSet<String> =
+            read::observations_of(self.tx, into)?.into_iter().map(|observation| observation.text).collect();
         for observation in read::observations_of(self.tx, from)? {
+            if !texts.insert(observation.text.clone()) {
+                self.remove(&MemoryItem::Observation(observation))?;
+                continue;
+            }
             let moved = Observation { entity: into, updated_ns: self.at_ns, ..observation.clone() };
             self.replace(&MemoryItem::Observation(observation), &MemoryItem::Observation(moved))?;
         }
@@ -156,7 +163,7 @@ impl<'tx> ChangeWriter<'tx> {
         if kept.description.is_none() {
             ties::hand_over(self.tx, from, TextOwner::Entity(into))?;
         }
-        if let Some(text) = kept.observing_of(&gone) {
+        if let Some(text) = kept.observing_of(&gone).filter(|text| !texts.contains(*text)) {
             let observation = self.add_observation(into, text)?;
             observation.text_owner().map_or(Ok(()), |owner| ties::hand_over(self.tx, from, owner))?;
         }

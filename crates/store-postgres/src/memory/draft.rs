@@ -1,7 +1,7 @@
 //! The items that a list of changes may touch, in memory. Changes are made here, one by one, and then written in a few
 //! statements, however long the list is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
 use quipu_core::model::VaultPath;
@@ -156,7 +156,12 @@ impl Draft {
             return Err(Refusal::Itself(from));
         }
         let (gone, kept) = (self.entity(from)?, self.entity(into)?);
+        let mut texts: HashSet<String> = self.observations_of(into).into_iter().map(|seen| seen.text).collect();
         for seen in self.observations_of(from) {
+            if !texts.insert(seen.text.clone()) {
+                self.remove(MemoryItem::Observation(seen));
+                continue;
+            }
             let moved = Observation { entity: into, updated_ns: self.at_ns, ..seen.clone() };
             self.replace(MemoryItem::Observation(seen), MemoryItem::Observation(moved));
         }
@@ -177,7 +182,7 @@ impl Draft {
         if kept.description.is_none() {
             self.hand_over_ties(from, TextOwner::Entity(into));
         }
-        if let Some(text) = kept.observing_of(&gone) {
+        if let Some(text) = kept.observing_of(&gone).filter(|text| !texts.contains(*text)) {
             let seen = self.add_observation(into, text)?;
             if let Some(owner) = seen.text_owner() {
                 self.hand_over_ties(from, owner);

@@ -1,6 +1,6 @@
 //! Applying and undoing changes in plain maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quipu_core::RequestKey;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, name_key};
@@ -155,10 +155,12 @@ impl State {
                 }
                 let (gone, kept) = (self.entity(*from)?, self.entity(*into)?);
                 let seen: Vec<_> = self.observations.values().filter(|seen| seen.entity == *from).cloned().collect();
+                let own = self.observations.values().filter(|seen| seen.entity == *into);
+                let mut texts: BTreeSet<String> = own.map(|seen| seen.text.clone()).collect();
                 for observation in seen {
                     let moved = Observation { entity: *into, updated_ns: at_ns, ..observation.clone() };
-                    let (before, after) = (MemoryItem::Observation(observation), MemoryItem::Observation(moved));
-                    self.set(steps, Some(before), Some(after));
+                    let after = texts.insert(moved.text.clone()).then_some(MemoryItem::Observation(moved));
+                    self.set(steps, Some(MemoryItem::Observation(observation)), after);
                 }
                 for relation in self.touching(*from) {
                     let end = |id: EntityId| if id == *from { *into } else { id };
@@ -172,7 +174,7 @@ impl State {
                 self.contexts.values_mut().filter(|entity| *entity == from).for_each(|entity| *entity = *into);
                 let heir = if kept.description.is_none() {
                     Some(TextOwner::Entity(*into))
-                } else if let Some(text) = kept.observing_of(&gone) {
+                } else if let Some(text) = kept.observing_of(&gone).filter(|text| !texts.contains(*text)) {
                     let observe = MemoryChange::AddObservation { entity: EntityRef::Id(*into), text: text.to_owned() };
                     self.change(&observe, made, at_ns, steps)?.text_owner()
                 } else {

@@ -61,6 +61,7 @@ macro_rules! memory_conformance {
             lists_are_ordered_and_paged,
             context_is_stored_and_deleted_with_its_entity,
             vectors_are_stored_by_space,
+            merge_keeps_equal_observations_once,
             merge_loses_no_description_and_no_context,
             ties_survive_deletion_and_merge,
             redaction_leaves_no_text,
@@ -316,6 +317,28 @@ pub fn merge_moves_everything_to_one_entity<S: MemoryStorage>(storage: &S) {
     let head = store.head().unwrap();
     store.undo(head, &author(50)).unwrap();
     assert_eq!((entity(&store, 1), entity(&store, 2), all_relations(&store), texts(&store, 1)), before);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+pub fn merge_keeps_equal_observations_once<S: MemoryStorage>(storage: &S) {
+    let store = storage.open();
+    let described = |name: &str, description: &str| {
+        let (name, entity_type, description) = (name.into(), "Thing".into(), Some(description.into()));
+        MemoryChange::CreateEntity(NewEntity { name, entity_type, description, ..NewEntity::default() })
+    };
+    applied(&store, &[described("Colour", "A"), described("Color", "seen")]);
+    applied(&store, &[observe(1, "seen"), observe(2, "seen"), observe(2, "new"), observe(1, "own")]);
+    let all = || (store.observations_after(ObservationId(0), 9).unwrap(), entity(&store, 1), entity(&store, 2));
+    let before = all();
+    applied(&store, &[MemoryChange::MergeEntity { from: EntityId(2), into: EntityId(1) }]);
+    assert_eq!(texts(&store, 1), ["seen", "new", "own"], "the description is among them too");
+    assert_eq!(entity(&store, 1).unwrap().observation_count, 3);
+    assert!(store.observations(&[ObservationId(2)]).unwrap()[0].is_none(), "the one of the remaining entity stays");
+    let merged = all();
+    let undone = store.undo(store.head().unwrap(), &author(50)).unwrap().number;
+    assert_eq!(all(), before);
+    store.undo(undone, &author(51)).unwrap();
+    assert_eq!(all(), merged);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 

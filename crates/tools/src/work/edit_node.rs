@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(
             fails(json!({"op": "delete_section", "heading": "n"})),
             "cannot apply edit 2 (delete_section): 2 headings are \"n\": line 3 \"A > N\", line 6 \"B > N\"; give the \
-             path of headings above it, as \"A > B\", or use replace. Nothing was written"
+             path of headings above it, as \"A > B\", or its line, as \"N (line 3)\", or use replace. Nothing was written"
         );
         assert_eq!(
             fails(json!({"op": "delete_section", "heading": "M"})),
@@ -328,7 +328,8 @@ mod tests {
         let harness = Harness::new("//- a.md\n## Bookmarks\none\n### bookmarks\ntwo\n");
         let edits = |heading: &str| json!({"id": "a.md", "edits": [{"op": "delete_section", "heading": heading}]});
         let (_, message) = harness.fails("edit_node", edits("BOOKMARKS"));
-        let advice = "give the path of headings above it, as \"A > B\", its level, as \"## Bookmarks\"";
+        let advice = "give the path of headings above it, as \"A > B\", its level, as \"## Bookmarks\", or its line, \
+            as \"Bookmarks (line 1)\"";
         assert!(message.ends_with(&format!("{advice}, or use replace. Nothing was written")), "{message}");
         let (_, message) = harness.fails("get_node", json!({"id": "a.md", "section": "BOOKMARKS"}));
         assert!(message.ends_with(advice), "a read offers no edits: {message}");

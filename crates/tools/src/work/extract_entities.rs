@@ -223,6 +223,27 @@ type: Service
     }
 
     #[test]
+    fn links_of_a_text_are_found() {
+        let harness = Harness::new(NOTES);
+        let text = "First line.\nSee [[beta]], [the plan](alpha.md), [[people/Ada Lovelace|Ada]] and ![[photo.png]].";
+        let answer = harness.call("extract_entities", json!({ "text": text }));
+        let line = text.lines().nth(1).unwrap();
+        let beta = json!({
+            "name": "Beta", "entity_type": "Service", "confidence": 0.8, "mentions": [{"line": 2, "text": line}]
+        });
+        assert_eq!(named(&answer, "Beta"), &beta);
+        assert_eq!(named(&answer, "Alpha")["entity_type"], "Project");
+        let ada = named(&answer, "Ada Lovelace");
+        assert_eq!(
+            (&ada["confidence"], &ada["mentions"][0]["line"]),
+            (&json!(0.5), &json!(2)),
+            "no note has this name"
+        );
+        let names: Vec<&Value> = answer["entities"].as_array().unwrap().iter().map(|entity| &entity["name"]).collect();
+        assert!(!names.iter().any(|name| name.as_str().unwrap().contains("photo")), "{names:?}");
+    }
+
+    #[test]
     fn either_a_note_or_a_text_is_needed() {
         let harness = Harness::new(NOTES);
         let message = "give either `id` or `text`".to_owned();

@@ -160,7 +160,8 @@ pub(crate) fn warn_of_lost_links(call: &Call<'_>, lost: &[(VaultPath, String)]) 
         ));
     }
     if let Some(more) = lost.len().checked_sub(MAX_LOST).filter(|more| *more > 0) {
-        call.warn(format!("{more} more notes have a link that was not rewritten"));
+        let notes = if more == 1 { "note has" } else { "notes have" };
+        call.warn(format!("{more} more {notes} a link that was not rewritten"));
     }
 }
 

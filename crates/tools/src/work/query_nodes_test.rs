@@ -317,3 +317,13 @@ fn too_many_values_and_too_long_names_are_refused_in_few_words() {
         assert!(message.ends_with(" has 100009 characters; the name of a field has at most 200"), "{message}");
     }
 }
+
+#[test]
+fn a_folder_may_be_written_with_a_slash() {
+    for folder in ["projects", "projects/", "/Projects/"] {
+        assert_eq!(found("folder", "eq", json!(folder)), [ALPHA, BETA], "{folder}");
+        assert_eq!(found("folder", "in", json!([folder])), [ALPHA, BETA], "{folder}");
+        assert_eq!(found("folder", "ne", json!(folder)), [DAY, LONELY], "{folder}");
+    }
+    assert_eq!(found("folder", "eq", json!("/")), [DAY, LONELY]);
+}

@@ -192,7 +192,7 @@ fn shown_write(knowledge: &Knowledge, snapshot: &Snapshot, write: &LoggedWrite) 
     let count = notes.len() + write.unlisted;
     let mut summary = file_summary(knowledge, write, first);
     if count > 1 {
-        summary = format!("{summary}; {} more notes", count - 1);
+        summary = format!("{summary}; {} more {}", count - 1, if count == 2 { "note" } else { "notes" });
     }
     let ids = (count > 1).then(|| notes.iter().take(MAX_IDS).map(|file| id(&file.path)).collect());
     Change {
@@ -310,7 +310,7 @@ mod tests {
         call("delete_node", json!({"id": "new.md"}));
         // Nothing is skipped where the limit is lower than what is new.
         let first = call("recent_changes", json!({"cursor": cursor, "limit": 1}));
-        assert_eq!(summaries(&first), ["harness note deep/c.md: moved from a.md; 1 more notes"]);
+        assert_eq!(summaries(&first), ["harness note deep/c.md: moved from a.md; 1 more note"]);
         assert_eq!(first["changes"][0]["ids"], json!(["deep/c.md", "b.md"]));
         let second = call("recent_changes", json!({"cursor": first["cursor"], "limit": 1}));
         assert_eq!(summaries(&second), ["harness note new.md: deleted with 4 characters"]);

@@ -64,3 +64,44 @@ fn two_clients_edit_different_sections_and_no_edit_is_lost() {
     let expected = format!("## S0\nstart\n{}\n## S1\nstart\n{}\n", section(0), section(1));
     assert_eq!(std::fs::read_to_string(root.join("a.md")).unwrap(), expected);
 }
+
+#[test]
+fn one_of_two_equal_headings_is_named_by_its_line() {
+    let mut client = Client::open("//- a.md\n---\nstatus: draft\n---\n# Log\n## Notes\none\n## Notes\ntwo\n");
+    let edit = |heading: &str| {
+        let edits = json!([{ "op": "insert", "heading": heading, "position": "end", "text": "new" }]);
+        json!({ "id": "a.md", "edits": edits })
+    };
+    let (code, message) = client.error("edit_node", edit("Log > Notes"));
+    assert_eq!(code, "INVALID_PARAMS");
+    let lines = "line 5 \"Log > Notes\", line 7 \"Log > Notes\"";
+    assert!(message.contains(lines) && message.contains("or its line, as \"Notes (line 5)\""), "{message}");
+    client.answer("edit_node", edit("Log > Notes (line 7)"));
+    assert_eq!(client.read("a.md"), "---\nstatus: draft\n---\n# Log\n## Notes\none\n## Notes\ntwo\nnew\n");
+    let part = client.answer("get_node", json!({ "id": "a.md", "section": "Notes (line 5)" }));
+    assert!(part["content"].as_str().unwrap().contains("one"), "{part}");
+    let (_, message) = client.error("edit_node", edit("Notes (line 6)"));
+    assert!(message.contains("2 headings are"), "a wrong line changes nothing: {message}");
+    let in_frontmatter = json!([{ "op": "replace", "old": "draft", "new": "done" }]);
+    let (_, message) = client.error("edit_node", json!({ "id": "a.md", "edits": in_frontmatter }));
+    assert!(message.contains("occurs only in the frontmatter, in line 2; use set_property"), "{message}");
+}
+
+#[test]
+fn tasks_in_other_states_are_counted_and_ticked() {
+    let mut client = Client::open("//- a.md\n- [/] begun\n- [-] cancelled\n- [>] later\n- [x] done\n");
+    let fields = json!({ "fields": ["tasks_open", "tasks_done"] });
+    let counts = |client: &mut Client| {
+        let node = client.answer("query_nodes", fields.clone())["nodes"][0].clone();
+        (node["tasks_open"].as_u64(), node["tasks_done"].as_u64())
+    };
+    assert_eq!(counts(&mut client), (Some(2), Some(2)));
+    let edits = json!([
+        { "op": "set_task", "text": "begun", "done": true },
+        { "op": "set_task", "text": "cancelled", "done": false },
+        { "op": "set_task", "text": "later", "done": false },
+    ]);
+    client.answer("edit_node", json!({ "id": "a.md", "edits": edits }));
+    assert_eq!(client.read("a.md"), "- [x] begun\n- [ ] cancelled\n- [>] later\n- [x] done\n");
+    assert_eq!(counts(&mut client), (Some(2), Some(2)));
+}

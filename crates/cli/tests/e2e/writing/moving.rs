@@ -224,3 +224,29 @@ fn files_behind_a_link_in_a_moved_folder_stay() {
     assert!(client.has("q/a/one.md") && client.has("out/two.md") && client.has("p/outer/two.md"));
     assert_eq!(client.read("src.md"), "[[q/a/one]] [[p/outer/two]]\n");
 }
+
+#[test]
+fn folder_moved_through_a_symbolic_link_takes_its_files_and_their_links_along() {
+    const FILES: &str = "//- proj/a.md\n![own](img/x.png)\n//- proj/img/x.png\nimage\n\
+        //- src.md\n![real](proj/img/x.png) ![linked](ldir/img/x.png) [[ldir/a]]\n";
+    for id in ["ldir/", "proj/"] {
+        let mut client = linked(FILES, "ldir", "proj");
+        let moved = client.answer("move_node", json!({ "id": id, "to": "new/" }));
+        assert_eq!(moved["moved"], json!([{ "old_id": "proj/a.md", "id": "new/a.md" }]), "{id}");
+        assert_eq!(client.read("src.md"), "![real](new/img/x.png) ![linked](new/img/x.png) [[new/a]]\n", "{id}");
+        assert_eq!(client.read("new/a.md"), "![own](img/x.png)\n", "{id}");
+        assert!(client.has("new/img/x.png") && !client.root().join("proj").exists(), "{id}");
+    }
+}
+
+#[test]
+fn undone_folder_move_restores_the_paths_through_a_symbolic_link() {
+    let mut client = linked("//- proj/a.md\ntext\n//- src.md\n[[ldir/a]]\n", "ldir", "proj");
+    client.answer("move_node", json!({ "id": "proj/", "to": "new/" }));
+    client.answer("undo_change", json!({ "change": "n1" }));
+    let known = client.answer("nodes_exist", json!({ "ids": ["ldir/a.md", "proj/a.md", "new/a.md"] }));
+    assert_eq!(known, json!({ "ldir/a.md": true, "proj/a.md": true, "new/a.md": false }));
+    assert_eq!(client.read("src.md"), "[[ldir/a]]\n");
+    let links = client.answer("get_neighbors", json!({ "id": "ldir/a.md", "direction": "in" }));
+    assert_eq!(ids(&links), ["src.md"]);
+}

@@ -91,8 +91,10 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
         Edit::RemoveTags { tags } => remove_tags(bytes, text, tags, warnings)?,
         Edit::SetTask { text: wanted, done } => {
             let task = find::task(text, wanted, *done)?;
+            // A cancelled task counts as done and can still be ticked.
+            let is_set = if *done { task.state.eq_ignore_ascii_case(&'x') } else { !task.done };
             let mark = if *done { b"x" } else { b" " };
-            if task.done == *done { bytes.to_vec() } else { replaced(bytes, task.mark..task.mark + 1, mark) }
+            if is_set { bytes.to_vec() } else { replaced(bytes, task.mark, mark) }
         }
     })
 }

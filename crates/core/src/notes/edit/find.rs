@@ -24,7 +24,7 @@ impl std::fmt::Display for EditProblem {
     }
 }
 
-/// The heading with this text, or with this path of headings: `A > B`.
+/// The heading with this text, or with this path of headings: `A > B`. Of several equal ones, `A > B (line 12)`.
 pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
     heading_or(text, wanted, ["", ""])
 }
@@ -47,6 +47,16 @@ fn heading_or(text: &str, wanted: &str, instead: [&str; 2]) -> Result<OutlineHea
     let mut found = matching(&whole);
     if found.is_empty() {
         found = matching(&parts);
+    }
+    if let Some((wanted, line)) = with_line(wanted).filter(|_| found.is_empty()) {
+        let at_line = |index: usize| headings[index].line == line;
+        let parts: Vec<WantedHeading> = wanted.split(" > ").map(WantedHeading::new).collect();
+        found = [&[WantedHeading::new(wanted)][..], &parts].into_iter().flat_map(matching).collect();
+        found.sort_unstable();
+        found.dedup();
+        if found.iter().any(|index| at_line(*index)) {
+            found.retain(|index| at_line(*index));
+        }
     }
     // Of headings that differ only in case, the one that is spelled like this.
     let is_spelled = |index: &usize| [&headings[*index].text, &headings[*index].written].contains(&&wanted.to_owned());
@@ -73,14 +83,22 @@ fn heading_or(text: &str, wanted: &str, instead: [&str; 2]) -> Result<OutlineHea
             let are_on_one_level = several.iter().all(|index| headings[*index].level == first.level);
             let signed = quoted(&format!("{} {}", "#".repeat(first.level.into()), first.text));
             let level = if are_on_one_level { String::new() } else { format!(", its level, as {signed}") };
+            let line = quoted(&format!("{} (line {})", first.text, first.line));
             Err(EditProblem(format!(
-                "{} headings are {}: {candidates}; give the path of headings above it, as \"A > B\"{level}{}",
+                "{} headings are {}: {candidates}; give the path of headings above it, as \"A > B\"{level}, or its line, as \
+                 {line}{}",
                 several.len(),
                 quoted(wanted),
                 instead[1]
             )))
         }
     }
+}
+
+/// A wanted heading without its line, as errors list it: `Notes (line 12)`.
+fn with_line(wanted: &str) -> Option<(&str, usize)> {
+    let (heading, line) = wanted.trim_end().strip_suffix(')')?.rsplit_once(" (line ")?;
+    Some((heading, line.parse().ok()?))
 }
 
 /// One heading of a wanted path.
@@ -144,7 +162,7 @@ pub(crate) fn task(text: &str, wanted: &str, done: bool) -> Result<TaskItem, Edi
     if found.is_empty() {
         found = matching(&|text| text.contains(&bare));
     }
-    let named = |task: &&TaskItem| (task.line, format!("[{}] {}", if task.done { "x" } else { " " }, task.text));
+    let named = |task: &&TaskItem| (task.line, format!("[{}] {}", task.state, task.text));
     let to_change: Vec<&TaskItem> = found.iter().copied().filter(|task| task.done != done).collect();
     match (&found[..], &to_change[..]) {
         ([one], _) | (_, [one]) => Ok((*one).clone()),
@@ -199,6 +217,12 @@ pub(super) fn wrong_count(
              `count` {}",
             found.len(),
             found.len()
+        ));
+    }
+    if let Some(at) = memchr::memmem::find(&bytes[..body_start], old.as_bytes()) {
+        let line = parse::line_of(bytes, at);
+        return EditProblem(format!(
+            "the text {quoted_old} occurs only in the frontmatter, in line {line}; use set_property or remove_property"
         ));
     }
     let body = String::from_utf8_lossy(&bytes[body_start..]);
