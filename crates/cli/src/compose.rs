@@ -16,6 +16,7 @@ use quipu_embed::{ChatProvider, ChatTimeouts, Keys, Provider, Purpose, SettingsE
 use quipu_server::own_files::{self, own_folder};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, StoreOpenError};
 use quipu_vault::{FolderSources, FolderVault, VaultOptions};
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, ConfigError};
 use crate::trust::{self, Allowed};
@@ -60,7 +61,8 @@ pub(crate) enum OpenMode {
 }
 
 /// Where the index is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum IndexLocation {
     Folder(PathBuf),
     /// In the memory of this process.
@@ -68,7 +70,8 @@ pub(crate) enum IndexLocation {
 }
 
 /// Why the index is not kept on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum InMemoryReason {
     /// Another process has it open.
     InUse,
