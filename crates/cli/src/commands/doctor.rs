@@ -8,7 +8,7 @@ use clap::Args;
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, VaultPath};
 use quipu_core::parse::{decode, link_sites};
-use quipu_core::ports::{VaultError, VaultFiles};
+use quipu_core::ports::VaultError;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -251,8 +251,9 @@ struct Files {
 
 /// Opens every file: one that lost its permission keeps its size and time, so the index does not notice.
 fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
-    let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
-    let read = |path: &VaultPath| match open.vault.read(path) {
+    let files = open.vault.port();
+    let listing = files.list().map_err(|error| Failure::failed(error.to_string()))?;
+    let read = |path: &VaultPath| match files.read(path) {
         Ok(_) => None,
         Err(VaultError::Read { path, source }) => Some(Finding::new(path, source.to_string())),
         Err(VaultError::Database { reason }) => Some(Finding::new(path.to_string(), reason)),
@@ -295,7 +296,7 @@ fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
 fn lines_of_links(open: &OpenVault, path: &VaultPath) -> FxHashMap<(LinkSyntax, String), Vec<usize>> {
     let mut lines: FxHashMap<(LinkSyntax, String), Vec<usize>> = FxHashMap::default();
     // A file that cannot be read is a finding of its own.
-    let Ok(Some(content)) = open.vault.read(path) else { return lines };
+    let Ok(Some(content)) = open.vault.port().read(path) else { return lines };
     let text = decode(content.bytes);
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     for site in link_sites(&text) {

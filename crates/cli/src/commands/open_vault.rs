@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use quipu_core::index::{FileBatch, IndexError, IndexReport, Progress};
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{Image, MemoryStore, VaultFiles};
+use quipu_core::ports::{Image, MemoryStore};
 use quipu_server::own_files::{self, own_folder};
 use quipu_server::served_vault::{ServedVault, VaultSource};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
-use quipu_vault::FolderVault;
 
 use super::Shared;
 use super::output::{Line, Output, counted};
 use super::progress::{Meter, seconds};
-use crate::compose::{self, ComposeError, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
+use crate::compose::{self, ComposeError, InMemoryReason, IndexLocation, OpenFiles, OpenMemory, OpenMode, OpenVault};
 use crate::config::Config;
 use crate::failure::{Failure, advice_on_index};
 
@@ -50,13 +49,13 @@ impl VaultLocation {
     }
 
     /// Opens the files alone, for reading.
-    pub(super) fn files(&self) -> Result<FolderVault, Failure> {
-        compose::open_files(&self.root, &self.config, true).map_err(failure)
+    pub(super) fn files(&self) -> Result<OpenFiles, Failure> {
+        OpenFiles::open(&self.root, &self.config, true).map_err(failure)
     }
 
     /// Opens the files alone, for reading and writing.
-    pub(super) fn writable_files(&self) -> Result<FolderVault, Failure> {
-        compose::open_files(&self.root, &self.config, false).map_err(failure)
+    pub(super) fn writable_files(&self) -> Result<OpenFiles, Failure> {
+        OpenFiles::open(&self.root, &self.config, false).map_err(failure)
     }
 
     /// Opens the vault without reading it.
@@ -74,9 +73,8 @@ impl VaultLocation {
 impl VaultSource for VaultLocation {
     /// `None` also where a file or a link has its name: a link could lead out of the vault.
     fn own_folder(&self) -> anyhow::Result<Option<PathBuf>> {
-        let vault = self.files()?;
-        match compose::make_own_folder(&vault) {
-            Ok(()) => Ok(Some(own_folder(vault.root()))),
+        match self.files()?.make_own_folder() {
+            Ok(folder) => Ok(Some(folder)),
             Err(error) => {
                 tracing::debug!(%error, "cannot create .quipu/ in the vault");
                 Ok(None)
@@ -89,7 +87,7 @@ impl VaultSource for VaultLocation {
     }
 
     fn image(&self, note: &VaultPath, target: &str) -> anyhow::Result<Option<Image>> {
-        Ok(self.files()?.image(note, target)?)
+        Ok(self.files()?.port().image(note, target)?)
     }
 }
 
@@ -252,10 +250,10 @@ impl OpenVault {
 fn failure(error: ComposeError) -> Failure {
     match error {
         ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
-        ComposeError::Vault(error @ quipu_vault::OpenError::Unfinished { .. }) => {
-            Failure::failed(error.to_string()).hint("make room on the disk and make the folder writable, then retry")
+        ComposeError::Folder(message) => Failure::usage(message).hint("give the folder with the notes"),
+        ComposeError::Unfinished(message) => {
+            Failure::failed(message).hint("make room on the disk and make the folder writable, then retry")
         }
-        ComposeError::Vault(error) => Failure::usage(error.to_string()).hint("give the folder with the notes"),
         ComposeError::Other(error) => error.into(),
     }
 }

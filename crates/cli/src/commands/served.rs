@@ -10,7 +10,6 @@ use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::served_vault::ServedVault;
 use quipu_tools::Registry;
-use quipu_vault::{WatchEvent, WatchOptions, watch};
 use serde_json::{Value, json};
 
 use super::index_command::answer_peer;
@@ -50,21 +49,11 @@ impl ServedVault for OpenVault {
     }
 
     fn watch(&self, on_event: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String> {
-        let on_change = move |event| {
-            on_event(match event {
-                WatchEvent::Changed(paths) => Ok(FileBatch::Paths(paths)),
-                WatchEvent::Rescan => Ok(FileBatch::All),
-                WatchEvent::Warning(message) => Err(message),
-            });
-        };
-        match watch(&self.vault, WatchOptions::default(), on_change) {
-            Ok(watcher) => Ok(Box::new(watcher)),
-            Err(error) => Err(error.to_string()),
-        }
+        self.vault.watch(on_event)
     }
 
     fn prune_trash(&self, before_ns: i64) -> io::Result<usize> {
-        self.vault.prune_kept(before_ns)
+        self.vault.prune_trash(before_ns)
     }
 
     fn save(&self) {

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
-use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
+use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore};
 use quipu_server::own_files;
 use quipu_server::sharing::{OwnerInfo, OwnerMode};
-use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +15,7 @@ use super::command_vault::CommandVault;
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, change};
-use crate::compose::{InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
+use crate::compose::{InMemoryReason, IndexLocation, OpenFiles, OpenMemory, OpenMode, OpenVault};
 
 /// Show counts of the vault and its memory, and the state of the index.
 ///
@@ -200,12 +199,12 @@ impl Status {
 }
 
 /// An answer without the index.
-fn partial(vault: &FolderVault, memory: MemoryStatus, busy: String) -> Result<StatusAnswer, Failure> {
+fn partial(vault: &OpenFiles, memory: MemoryStatus, busy: String) -> Result<StatusAnswer, Failure> {
     let folder = own_files::index_folder(vault.root());
     let files = files_below(&folder);
     let counts = Counts {
         vault: vault.root().display().to_string(),
-        notes: vault.list().map_err(|error| Failure::failed(error.to_string()))?.files.len(),
+        notes: vault.port().list().map_err(|error| Failure::failed(error.to_string()))?.files.len(),
         links: None,
         tags: None,
         index: Index::of(Some(&folder), true, files.as_ref()),
