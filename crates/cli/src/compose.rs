@@ -2,6 +2,7 @@
 //!
 //! If the index cannot be kept in its folder it is kept in memory: everything works, but every start reads all files.
 
+mod files;
 mod graph;
 
 use std::path::{Path, PathBuf};
@@ -15,17 +16,19 @@ use quipu_core::{Knowledge, Parts};
 use quipu_embed::{ChatProvider, ChatTimeouts, Keys, Provider, Purpose, SettingsError};
 use quipu_server::own_files::{self, own_folder};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, StoreOpenError};
-use quipu_vault::{FolderSources, FolderVault, VaultOptions};
+use quipu_vault::FolderSources;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, ConfigError};
 use crate::trust::{self, Allowed};
 
-pub(crate) use graph::{Database, DatabaseError, OpenGraph};
+pub(crate) use files::OpenFiles;
+pub(crate) use graph::{Database, DatabaseError, GraphFiles, OpenGraph};
 
 /// An open vault.
 pub(crate) struct OpenVault {
     pub(crate) knowledge: Arc<Knowledge>,
-    pub(crate) vault: Arc<FolderVault>,
+    pub(crate) vault: OpenFiles,
     pub(crate) store: Arc<EmbeddedStore>,
     /// Where `store` is kept.
     pub(crate) index: IndexLocation,
@@ -60,7 +63,8 @@ pub(crate) enum OpenMode {
 }
 
 /// Where the index is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum IndexLocation {
     Folder(PathBuf),
     /// In the memory of this process.
@@ -68,7 +72,8 @@ pub(crate) enum IndexLocation {
 }
 
 /// Why the index is not kept on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum InMemoryReason {
     /// Another process has it open.
     InUse,
@@ -83,16 +88,14 @@ pub(crate) enum InMemoryReason {
 pub(crate) enum ComposeError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error(transparent)]
-    Vault(#[from] quipu_vault::OpenError),
+    /// The folder cannot be used.
+    #[error("{0}")]
+    Folder(String),
+    /// A write that a crash interrupted cannot be completed.
+    #[error("{0}")]
+    Unfinished(String),
     #[error(transparent)]
     Other(#[from] anyhow::Error),
-}
-
-/// Creates `.quipu/` if it does not exist, and denies other users access to it.
-pub(crate) fn make_own_folder(vault: &FolderVault) -> std::io::Result<()> {
-    vault.make_own_folder()?;
-    own_files::tighten(&own_folder(vault.root()))
 }
 
 /// The file of a vault's memory.
@@ -102,13 +105,13 @@ pub(crate) fn memory_file(root: &Path) -> PathBuf {
 
 /// Opens a vault. Nothing is read yet: see [`Knowledge::start`].
 pub(crate) fn open(root: &Path, config: &Config, mode: OpenMode) -> Result<OpenVault, ComposeError> {
-    let vault = Arc::new(open_files(root, config, false)?);
+    let vault = OpenFiles::open(root, config, false)?;
     let (store, index) = open_index(&vault, mode)?;
     let store = Arc::new(store);
     let Allowed { provider, warning } = trust::allowed(vault.root(), &config.embedding);
     let embedder = open_embedder(provider)?;
     let knowledge = Knowledge::new(Parts {
-        vault: vault.clone(),
+        vault: vault.port(),
         store: store.clone(),
         clock: Arc::new(SystemClock),
         sources: Arc::new(FolderSources::new(vault.root(), Arc::new(SystemClock))),
@@ -149,7 +152,7 @@ pub(crate) fn open_memory_alone(
     config: &Config,
     mode: OpenMode,
 ) -> Result<Result<OpenMemory, MemoryOpenError>, ComposeError> {
-    let vault = open_files(root, config, false)?;
+    let vault = OpenFiles::open(root, config, false)?;
     let Allowed { provider, .. } = trust::allowed(vault.root(), &config.embedding);
     open_memory(&vault, config, open_embedder(provider)?, mode)
 }
@@ -196,7 +199,7 @@ fn invalid_provider(purpose: Purpose, error: &SettingsError) -> ComposeError {
 
 /// Memory cannot be rebuilt. If its file cannot be used, the inner error says why, and the rest of the vault works.
 fn open_memory(
-    vault: &FolderVault,
+    vault: &OpenFiles,
     config: &Config,
     embedder: Option<Arc<dyn Embedder>>,
     mode: OpenMode,
@@ -205,7 +208,7 @@ fn open_memory(
     let database = if mode == OpenMode::Existing && file.symlink_metadata().is_err() {
         MemoryDatabase::in_memory().context("cannot create an empty memory")?
     } else {
-        if let Err(error) = make_own_folder(vault) {
+        if let Err(error) = vault.make_own_folder() {
             return Ok(Err(MemoryOpenError::Failed { file, source: error.into() }));
         }
         match MemoryDatabase::open(&file) {
@@ -229,30 +232,12 @@ fn open_memory(
     Ok(Ok(OpenMemory { memory: Arc::new(memory), database }))
 }
 
-pub(crate) fn open_files(root: &Path, config: &Config, read_only: bool) -> Result<FolderVault, ComposeError> {
-    let globs = |patterns: &[crate::config::Pattern]| patterns.iter().map(|pattern| pattern.glob.clone()).collect();
-    let options = VaultOptions { include: globs(&config.include), exclude: globs(&config.exclude), read_only };
-    FolderVault::open(root, options).map_err(|error| match error {
-        quipu_vault::OpenError::Pattern { source } => {
-            let all = || config.include.iter().chain(&config.exclude);
-            let written = all().find(|pattern| Some(pattern.glob.as_str()) == source.glob()).or_else(|| all().next());
-            ConfigError {
-                place: written.map_or_else(|| crate::config::FILE.to_owned(), |pattern| pattern.place.to_string()),
-                message: source.to_string(),
-                hint: "patterns are globs from the vault's root, such as \"drafts/**\" or \"*.tmp.md\"".into(),
-            }
-            .into()
-        }
-        error => error.into(),
-    })
-}
-
-fn open_index(vault: &FolderVault, mode: OpenMode) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {
+fn open_index(vault: &OpenFiles, mode: OpenMode) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {
     let folder = own_files::index_folder(vault.root());
     if mode == OpenMode::Existing && !folder.is_dir() {
         return in_memory(InMemoryReason::Missing);
     }
-    if let Err(error) = make_own_folder(vault) {
+    if let Err(error) = vault.make_own_folder() {
         return in_memory(InMemoryReason::Unwritable(error.to_string()));
     }
     let opened = match mode {

@@ -2,8 +2,10 @@
 
 use quipu_core::index::IndexError;
 use quipu_core::ports::{MemoryFailure, StoreError};
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Failure {
     Message {
         code: Code,
@@ -15,7 +17,8 @@ pub(crate) enum Failure {
 }
 
 /// The exit codes of a failure, as `--help` gives them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Code {
     /// The command ran and failed.
     Failed,

@@ -3,20 +3,20 @@
 use quipu_tools::{Registry, Reply};
 use serde_json::Value;
 
-use super::output::Output;
+use super::command_vault::CommandVault;
 use super::{CLIENT, Failure};
 
-/// The answer of a tool. Prints its warnings. `verb` begins the message of an error: "cannot VERB: …".
+/// The answer of a tool. Reports its warnings. `verb` begins the message of an error: "cannot VERB: …".
 pub(super) fn ask(
     registry: &Registry,
     (tool, verb): (&str, &str),
     arguments: Value,
-    output: &Output,
+    vault: &CommandVault<'_>,
 ) -> Result<Value, Failure> {
     let tool = registry.find(tool).map_err(|_| Failure::failed(format!("the tool {tool} is not available")))?;
     let response = registry.call(tool, arguments, &registry.command_session(CLIENT), None);
-    for warning in &response.warnings {
-        output.warning(warning, None);
+    for warning in response.warnings {
+        vault.warn(warning, None);
     }
     match response.reply {
         Reply::Answer(answer) => Ok(answer),

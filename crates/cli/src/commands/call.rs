@@ -4,14 +4,14 @@ use std::io::Read;
 
 use clap::Args;
 use quipu_core::{InvalidKey, RequestKey};
-use quipu_server::engine::Engine;
-use quipu_tools::{Access, Registry, Reply, ToolInfo, nearest};
+use quipu_server::sharing;
+use quipu_tools::{Access, Registry, Reply, ToolInfo, ToolResponse, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode};
 
 /// Call a tool as an agent does, and print its JSON answer.
@@ -42,49 +42,73 @@ pub(crate) struct Call {
     key: Option<String>,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CallAnswer {
+    /// Name and purpose of each tool.
+    Tools(Vec<(String, String)>),
+    Schema(Value),
+    Response(ToolResponse),
+}
+
 impl Call {
     /// In a server, the call leaves a trace as any other.
-    pub(super) fn run(self, shared: &Shared, server: Option<&Engine>, output: &mut Output) -> Result<Outcome, Failure> {
-        let location = VaultLocation::find(None, shared)?;
-        let toolsets = location.config.toolsets.clone();
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<CallAnswer, Failure> {
+        let toolsets = vault.location.config.toolsets.as_deref();
         let Some(tool) = &self.tool else {
-            let registry = location.open(OpenMode::Existing)?.registry(toolsets.as_deref());
-            return list(&registry, output);
+            return Ok(CallAnswer::Tools(list(&vault.open(OpenMode::Existing)?.registry(toolsets))));
         };
         let arguments = self.arguments()?;
-        let mut open = location.open(OpenMode::Existing)?;
-        let mut registry = open.registry(toolsets.as_deref());
+        let mut open = vault.open(OpenMode::Existing)?;
+        let mut registry = open.registry(toolsets);
         if let Err(error) = &open.memory {
-            output.warning(&format!("the memory tools are unavailable: {error}"), None);
+            vault.warn(format!("the memory tools are unavailable: {error}"), None);
         }
         // Memory must be saved also in a vault without `.quipu/`.
         let remembers = |info: &ToolInfo| info.toolset.is_about_memory() && info.access != Access::Read;
         if registry.tools().any(|info| info.name == tool && remembers(info)) {
             drop(registry);
             drop(open);
-            open = location.open(OpenMode::Create)?;
-            registry = open.registry(toolsets.as_deref());
+            open = vault.open(OpenMode::Create)?;
+            registry = open.registry(toolsets);
         }
         let Some(info) = registry.tools().find(|info| info.name == tool) else {
             return Err(unknown(tool, &registry));
         };
         if self.schema {
-            output.json(&info.input_schema)?;
-            return Ok(Outcome::Fine);
+            return Ok(CallAnswer::Schema(json!(info.input_schema)));
         }
         // A tool that shows no notes need not read a vault that was never indexed.
         if info.shows_notes || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
-            open.update_index(output)?;
+            open.update_index(vault.progress())?;
         }
         let (session, key) = (registry.command_session(super::CLIENT), self.key()?);
-        let response = match server {
+        Ok(CallAnswer::Response(match vault.server() {
             Some(engine) => engine.call(info, arguments, &session, key),
             None => registry.call(info, arguments, &session, key),
+        }))
+    }
+
+    pub(super) fn print(&self, answer: CallAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        let ToolResponse { reply, warnings } = match answer {
+            CallAnswer::Response(response) => response,
+            CallAnswer::Schema(schema) => {
+                output.json(&schema)?;
+                return Ok(Outcome::Fine);
+            }
+            CallAnswer::Tools(tools) => {
+                let width = tools.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+                for (name, purpose) in tools {
+                    output.line(&Line::new().bold(format!("{name:<width$}")).plain(format!("  {purpose}")))?;
+                }
+                return Ok(Outcome::Fine);
+            }
         };
-        for warning in &response.warnings {
+        for warning in &warnings {
             output.warning(warning, None);
         }
-        match response.reply {
+        let tool = self.tool.as_deref().unwrap_or_default();
+        match reply {
             Reply::Answer(answer) => {
                 output.json(&answer)?;
                 Ok(Outcome::Fine)
@@ -101,24 +125,20 @@ impl Call {
         }
     }
 
-    /// Makes the call safe to retry.
-    pub(super) fn give_key(&mut self, key: RequestKey) {
-        self.key = Some(key.to_string());
-    }
-
-    fn key(&self) -> Result<Option<RequestKey>, Failure> {
-        self.key.as_deref().map(str::parse).transpose().map_err(|error: InvalidKey| Failure::failed(error.to_string()))
-    }
-
-    /// Replaces `-` by the text of stdin.
-    pub(super) fn read_stdin(&mut self) -> Result<(), Failure> {
+    /// Makes the call independent of stdin and safe to retry, so that another process can run it.
+    pub(super) fn prepare(&mut self) -> Result<(), Failure> {
         if self.json == "-" {
             self.json.clear();
             std::io::stdin()
                 .read_to_string(&mut self.json)
                 .map_err(|error| Failure::usage(format!("cannot read the arguments from stdin: {error}")))?;
         }
+        self.key = Some(sharing::new_key().to_string());
         Ok(())
+    }
+
+    fn key(&self) -> Result<Option<RequestKey>, Failure> {
+        self.key.as_deref().map(str::parse).transpose().map_err(|error: InvalidKey| Failure::failed(error.to_string()))
     }
 
     fn arguments(&self) -> Result<Value, Failure> {
@@ -133,13 +153,10 @@ impl Call {
     }
 }
 
-fn list(registry: &Registry, output: &mut Output) -> Result<Outcome, Failure> {
-    let width = registry.tools().map(|info| info.name.len()).max().unwrap_or(0);
-    for info in registry.tools() {
-        let first = info.description.split_inclusive(". ").next().unwrap_or_default().trim_end();
-        output.line(&Line::new().bold(format!("{:<width$}", info.name)).plain(format!("  {first}")))?;
-    }
-    Ok(Outcome::Fine)
+fn list(registry: &Registry) -> Vec<(String, String)> {
+    let purpose =
+        |info: &ToolInfo| info.description.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
+    registry.tools().map(|info| (info.name.to_owned(), purpose(info))).collect()
 }
 
 fn unknown(tool: &str, registry: &Registry) -> Failure {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask_tool::ask;
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 
 /// Show what changed between two versions of a note.
@@ -36,25 +36,29 @@ pub(crate) struct Diff {
 }
 
 impl Diff {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+    /// The answer of the tool.
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<Value, Failure> {
+        let ready = vault.open_indexed(OpenMode::Existing)?;
         let registry = ready.open.registry(Some(&[Toolset::Work]));
-        let from = match self.from {
-            Some(from) => from,
+        let from = match &self.from {
+            Some(from) => from.clone(),
             None => {
                 let arguments = json!({ "id": self.note, "limit": 1000 });
-                let history = ask(&registry, ("node_history", "list the versions"), arguments, output)?;
+                let history = ask(&registry, ("node_history", "list the versions"), arguments, vault)?;
                 previous(&history).ok_or_else(|| {
                     Failure::failed(format!("cannot compare {}: no earlier version of it is kept", self.note))
                         .hint("`quipu history` lists its versions")
                 })?
             }
         };
-        let to = self.to.unwrap_or_else(|| "current".to_owned());
+        let to = self.to.as_deref().unwrap_or("current");
         let arguments = json!({ "id": self.note, "from": from, "to": to });
-        let answer = ask(&registry, ("diff_node", "compare the versions"), arguments, output)?;
+        ask(&registry, ("diff_node", "compare the versions"), arguments, vault)
+    }
+
+    pub(super) fn print(&self, answer: &Value, output: &mut Output) -> Result<Outcome, Failure> {
         if self.json {
-            output.json(&answer)?;
+            output.json(answer)?;
             return Ok(Outcome::Fine);
         }
         let diff = answer["diff"].as_str().unwrap_or_default();

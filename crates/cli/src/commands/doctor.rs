@@ -8,15 +8,15 @@ use clap::Args;
 use quipu_core::index::Snapshot;
 use quipu_core::model::{Link, LinkSyntax, VaultPath};
 use quipu_core::parse::{decode, link_sites};
-use quipu_core::ports::{VaultError, VaultFiles};
-use quipu_store_embedded::MemoryOpenError;
+use quipu_core::ports::VaultError;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::open_vault::{IndexedVault, VaultLocation};
+use super::command_vault::{CommandVault, IndexedVault, Notice};
 use super::output::{Line, Output};
 use super::status::size;
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode, OpenVault};
 
 /// Findings of one kind that are shown without --all.
@@ -45,6 +45,7 @@ Without --check, the exit code is 0 even if there are problems.")]
 pub(crate) struct Doctor {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
+    #[serde(skip)]
     pub(super) folder: Option<PathBuf>,
     /// Exit with code 1 when there is a problem; remarks do not count.
     #[arg(long)]
@@ -57,31 +58,82 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, Deserialize)]
+pub(super) struct DoctorAnswer {
     vault: String,
     notes: usize,
-    problems: usize,
-    groups: Vec<Group>,
+    groups: Vec<(FindingKind, Vec<Finding>)>,
+    /// What to say at the end, unless the output is JSON.
+    remarks: Vec<Notice>,
 }
 
-#[derive(Serialize)]
-struct Group {
-    kind: &'static str,
-    #[serde(skip)]
-    title: &'static str,
-    is_problem: bool,
-    count: usize,
-    advice: &'static str,
-    findings: Vec<Finding>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FindingKind {
+    UnresolvedLinks,
+    BrokenLinks,
+    CaseCollisions,
+    Unreadable,
+    LeftOut,
+    OddNotes,
+    DamagedIndex,
+    Memory,
+    Orphans,
+    Leftovers,
+    Trash,
 }
 
-#[derive(Serialize)]
+impl FindingKind {
+    /// Other kinds are remarks.
+    fn is_problem(self) -> bool {
+        !matches!(self, Self::Orphans | Self::Leftovers | Self::Trash)
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::UnresolvedLinks => "Almost no link resolves",
+            Self::BrokenLinks => "Broken links",
+            Self::CaseCollisions => "Paths that differ only in case",
+            Self::Unreadable => "Files that cannot be read",
+            Self::LeftOut => "Files and folders left out",
+            Self::OddNotes => "Notes with unreadable parts",
+            Self::DamagedIndex => "Corrupt index",
+            Self::Memory => "Memory that cannot be used",
+            Self::Orphans => "Notes without links",
+            Self::Leftovers => "Temporary files left by a crash",
+            Self::Trash => "Trash",
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::UnresolvedLinks => {
+                "open the folder that the links start from, or exclude the folders that are not part of the vault"
+            }
+            Self::BrokenLinks => "create the note, or fix the link; it resolves as soon as the file exists",
+            Self::CaseCollisions => "rename one of each pair: other systems can hold only one of them",
+            Self::Unreadable => "make them readable for yourself (chmod u+r)",
+            Self::LeftOut => {
+                "rename or move them if they are meant to be notes, else exclude them in .quipu/config.toml"
+            }
+            Self::OddNotes => "fix the place named; until then the text is kept and served unchanged",
+            Self::DamagedIndex => "no note is lost; `quipu index --rebuild` rebuilds the index",
+            Self::Memory => {
+                "`quipu verify` shows details; restore a backup, or move the file away to start with an empty memory"
+            }
+            Self::Orphans => "link to them from another note, or ignore this",
+            Self::Leftovers => "nothing to do: the next write removes them",
+            Self::Trash => "`quipu restore` lists it; delete the folder when you no longer need its versions",
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
 struct Finding {
     path: String,
     message: String,
     /// Where in the file, counted from 1.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     lines: Vec<usize>,
 }
 
@@ -92,48 +144,70 @@ impl Finding {
 }
 
 impl Doctor {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = VaultLocation::find(self.folder.as_deref(), shared)?.open_indexed(OpenMode::Existing, output)?;
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<DoctorAnswer, Failure> {
+        let ready = vault.open_indexed(OpenMode::Existing)?;
         if let Some((message, advice)) = ready.unsaved() {
-            output.warning(&message, Some(advice));
+            vault.warn(message, Some(advice));
         }
-        let groups = examine(&ready)?;
-        let problems = groups.iter().filter(|group| group.is_problem).map(|group| group.count).sum();
-        let vault = ready.open.vault.root().display().to_string();
-        let answer = Answer { vault, notes: ready.notes(), problems, groups };
+        let mut remarks: Vec<Notice> = ready.without_notes().into_iter().map(Notice::Remark).collect();
+        if ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
+            let text = "the index was not checked: another quipu process has it open";
+            remarks.push(Notice::Remark(text.to_owned()));
+        } else if let Some(message) = ready.open.why_not_kept() {
+            let hint = ready.open.advice_on_keeping().map(str::to_owned);
+            remarks.push(Notice::Warning { message, hint });
+        }
+        let root = ready.open.vault.root().display().to_string();
+        Ok(DoctorAnswer { vault: root, notes: ready.notes(), groups: examine(&ready)?, remarks })
+    }
+
+    pub(super) fn print(&self, answer: &DoctorAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        let problems = answer.problems();
         if self.json {
-            output.json(&answer)?;
+            output.json(&answer.to_json())?;
         } else {
             answer.print(self.all, output)?;
-            if answer.notes == 0 {
-                output.aside(&ready.without_notes());
-            }
-            if ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
-                output.aside(&Line::new().dim("the index was not checked: another quipu process has it open"));
-            } else if let Some(why) = ready.open.why_not_kept() {
-                output.warning(&why, ready.open.advice_on_keeping());
-            }
+            answer.remarks.iter().for_each(|remark| remark.print(output));
         }
         Ok(if self.check && problems > 0 { Outcome::Negative } else { Outcome::Fine })
     }
 }
 
-impl Answer {
+impl DoctorAnswer {
+    fn problems(&self) -> usize {
+        self.groups.iter().filter(|(kind, _)| kind.is_problem()).map(|(_, findings)| findings.len()).sum()
+    }
+
+    fn to_json(&self) -> Value {
+        let group = |(kind, findings): &(FindingKind, Vec<Finding>)| {
+            json!({
+                "kind": kind,
+                "is_problem": kind.is_problem(),
+                "count": findings.len(),
+                "advice": kind.advice(),
+                "findings": findings,
+            })
+        };
+        let groups: Vec<Value> = self.groups.iter().map(group).collect();
+        json!({ "vault": self.vault, "notes": self.notes, "problems": self.problems(), "groups": groups })
+    }
+
     fn print(&self, all: bool, output: &mut Output) -> Result<(), Failure> {
-        for group in &self.groups {
-            output.line(&Line::new().bold(group.title).plain(format!(" ({})", group.count)))?;
-            let shown = if all { group.count } else { SHOWN };
-            for Finding { path, message, .. } in group.findings.iter().take(shown) {
+        for (kind, findings) in &self.groups {
+            let count = findings.len();
+            output.line(&Line::new().bold(kind.title()).plain(format!(" ({count})")))?;
+            let shown = if all { count } else { SHOWN };
+            for Finding { path, message, .. } in findings.iter().take(shown) {
                 let separator = if message.is_empty() { "" } else { ": " };
                 output.line(&Line::new().plain(format!("  {path}")).dim(format!("{separator}{message}")))?;
             }
-            if group.count > shown {
-                output.line(&Line::new().dim(format!("  and {} more; --all lists them", group.count - shown)))?;
+            if count > shown {
+                output.line(&Line::new().dim(format!("  and {} more; --all lists them", count - shown)))?;
             }
-            output.line(&Line::new().yellow("  → ").plain(group.advice))?;
+            output.line(&Line::new().yellow("  → ").plain(kind.advice()))?;
             output.blank()?;
         }
-        let summary = match (self.problems, self.notes) {
+        let summary = match (self.problems(), self.notes) {
             (0, 0) => "no notes".to_owned(),
             (0, _) => "no problems".to_owned(),
             (1, _) => "1 problem".to_owned(),
@@ -143,84 +217,31 @@ impl Answer {
     }
 }
 
-fn examine(ready: &IndexedVault) -> Result<Vec<Group>, Failure> {
+fn examine(ready: &IndexedVault) -> Result<Vec<(FindingKind, Vec<Finding>)>, Failure> {
     let snapshot = ready.open.knowledge.snapshot();
     let Files { unreadable, left_out } = read_everything(&ready.open)?;
-    let problem = |kind, title, advice, findings: Vec<Finding>| Group {
-        kind,
-        title,
-        is_problem: true,
-        count: findings.len(),
-        advice,
-        findings,
-    };
-    let remark = |kind, title, advice, findings| Group { is_problem: false, ..problem(kind, title, advice, findings) };
     let unresolved = snapshot.link_counts().advice().map(|advice| Finding::new(".", advice));
+    let leftovers = ready.open.vault.leftovers().into_iter().map(|path| Finding::new(path, ""));
     let mut groups = vec![
-        problem(
-            "unresolved_links",
-            "Almost no link resolves",
-            "open the folder that the links start from, or exclude the folders that are not part of the vault",
-            unresolved.into_iter().collect(),
-        ),
-        problem(
-            "broken_links",
-            "Broken links",
-            "create the note, or fix the link; it resolves as soon as the file exists",
-            broken_links(&ready.open, &snapshot),
-        ),
-        problem(
-            "case_collisions",
-            "Paths that differ only in case",
-            "rename one of each pair: other systems can hold only one of them",
-            case_collisions(&snapshot),
-        ),
-        problem("unreadable", "Files that cannot be read", "make them readable for yourself (chmod u+r)", unreadable),
-        problem(
-            "left_out",
-            "Files and folders left out",
-            "rename or move them if they are meant to be notes, else exclude them in .quipu/config.toml",
-            left_out,
-        ),
-        problem(
-            "odd_notes",
-            "Notes with unreadable parts",
-            "fix the place named; until then the text is kept and served unchanged",
-            odd_notes(&snapshot),
-        ),
-        problem(
-            "damaged_index",
-            "Corrupt index",
-            "no note is lost; `quipu index --rebuild` rebuilds the index",
-            damaged_index(&ready.open)?,
-        ),
-        problem(
-            "memory",
-            "Memory that cannot be used",
-            "`quipu verify` shows details; restore a backup, or move the file away to start with an empty memory",
-            unusable_memory(&ready.open),
-        ),
-        remark("orphans", "Notes without links", "link to them from another note, or ignore this", orphans(&snapshot)),
-        remark(
-            "leftovers",
-            "Temporary files left by a crash",
-            "nothing to do: the next write removes them",
-            ready.open.vault.leftovers().into_iter().map(|path| Finding::new(path, "")).collect(),
-        ),
-        remark(
-            "trash",
-            "Trash",
-            "`quipu restore` lists it; delete the folder when you no longer need its versions",
-            trash(&ready.open)?,
-        ),
+        (FindingKind::UnresolvedLinks, unresolved.into_iter().collect()),
+        (FindingKind::BrokenLinks, broken_links(&ready.open, &snapshot)),
+        (FindingKind::CaseCollisions, case_collisions(&snapshot)),
+        (FindingKind::Unreadable, unreadable),
+        (FindingKind::LeftOut, left_out),
+        (FindingKind::OddNotes, odd_notes(&snapshot)),
+        (FindingKind::DamagedIndex, damaged_index(&ready.open)?),
+        (FindingKind::Memory, unusable_memory(&ready.open)),
+        (FindingKind::Orphans, orphans(&snapshot)),
+        (FindingKind::Leftovers, leftovers.collect()),
+        (FindingKind::Trash, trash(&ready.open)?),
     ];
-    groups.retain(|group| group.count > 0);
+    groups.retain(|(_, findings)| !findings.is_empty());
     Ok(groups)
 }
 
 fn unusable_memory(open: &OpenVault) -> Vec<Finding> {
-    let finding = |error: &MemoryOpenError| Finding::new(".quipu/memory.db", error.to_string());
-    open.memory.as_ref().err().map(finding).into_iter().collect()
+    let error = open.memory.as_ref().err();
+    error.map(|error| Finding::new(".quipu/memory.db", error.to_string())).into_iter().collect()
 }
 
 struct Files {
@@ -230,8 +251,9 @@ struct Files {
 
 /// Opens every file: one that lost its permission keeps its size and time, so the index does not notice.
 fn read_everything(open: &OpenVault) -> Result<Files, Failure> {
-    let listing = open.vault.list().map_err(|error| Failure::failed(error.to_string()))?;
-    let read = |path: &VaultPath| match open.vault.read(path) {
+    let files = open.vault.port();
+    let listing = files.list().map_err(|error| Failure::failed(error.to_string()))?;
+    let read = |path: &VaultPath| match files.read(path) {
         Ok(_) => None,
         Err(VaultError::Read { path, source }) => Some(Finding::new(path, source.to_string())),
         Err(VaultError::Database { reason }) => Some(Finding::new(path.to_string(), reason)),
@@ -274,7 +296,7 @@ fn broken_links(open: &OpenVault, snapshot: &Snapshot) -> Vec<Finding> {
 fn lines_of_links(open: &OpenVault, path: &VaultPath) -> FxHashMap<(LinkSyntax, String), Vec<usize>> {
     let mut lines: FxHashMap<(LinkSyntax, String), Vec<usize>> = FxHashMap::default();
     // A file that cannot be read is a finding of its own.
-    let Ok(Some(content)) = open.vault.read(path) else { return lines };
+    let Ok(Some(content)) = open.vault.port().read(path) else { return lines };
     let text = decode(content.bytes);
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     for site in link_sites(&text) {

@@ -2,15 +2,15 @@
 
 use clap::Args;
 use quipu_core::memory::EntityId;
-use quipu_tools::{Registry, Toolset};
+use quipu_tools::Toolset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask_tool::ask;
+use super::command_vault::{CommandVault, IndexedVault};
 use super::merge::find_entity;
-use super::open_vault::{IndexedVault, VaultLocation};
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 
 /// List the versions of a note, or the changes of an entity: who made each, when and how.
@@ -46,27 +46,47 @@ pub(crate) struct History {
     json: bool,
 }
 
+/// The answer of a tool.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum HistoryAnswer {
+    Versions(Value),
+    Changes(Value),
+}
+
 impl History {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<HistoryAnswer, Failure> {
+        let ready = vault.open_indexed(OpenMode::Existing)?;
         let registry = ready.open.registry(Some(&[Toolset::Work]));
         if let Some(entity) = self.entity(&ready)? {
-            return self.list_changes(entity, &registry, output);
+            let arguments = json!({ "entity_id": entity.0, "limit": self.limit });
+            return ask(&registry, ("recent_changes", "list the changes"), arguments, vault)
+                .map(HistoryAnswer::Changes);
         }
         let arguments = json!({ "id": self.of, "limit": self.limit });
-        let answer = ask(&registry, ("node_history", "list the versions"), arguments, output).map_err(|failure| {
+        let answer = ask(&registry, ("node_history", "list the versions"), arguments, vault).map_err(|failure| {
             if is_note(&self.of) { failure } else { failure.hint("no entity has this name either") }
         })?;
-        if self.json {
-            output.json(&answer)?;
-            return Ok(Outcome::Fine);
-        }
-        let versions = || answer["versions"].as_array().into_iter().flatten();
-        versions().try_for_each(|version| output.line(&line(version)))?;
-        if answer["deleted"] == true {
-            let is_kept = versions().any(|version| version["kept"] != false);
-            let next = if is_kept { "`quipu revert` restores a version" } else { "none of its texts is kept" };
-            output.aside(&Line::new().plain(format!("the note is deleted; {next}")));
+        Ok(HistoryAnswer::Versions(answer))
+    }
+
+    pub(super) fn print(&self, answer: &HistoryAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        match answer {
+            HistoryAnswer::Versions(answer) | HistoryAnswer::Changes(answer) if self.json => output.json(answer)?,
+            HistoryAnswer::Versions(answer) => {
+                let versions = || answer["versions"].as_array().into_iter().flatten();
+                versions().try_for_each(|version| output.line(&line(version)))?;
+                if answer["deleted"] == true {
+                    let is_kept = versions().any(|version| version["kept"] != false);
+                    let next = if is_kept { "`quipu revert` restores a version" } else { "none of its texts is kept" };
+                    output.aside(&Line::new().plain(format!("the note is deleted; {next}")));
+                }
+            }
+            HistoryAnswer::Changes(answer) => {
+                for change in answer["changes"].as_array().into_iter().flatten() {
+                    output.line(&change_line(change))?;
+                }
+            }
         }
         Ok(Outcome::Fine)
     }
@@ -81,21 +101,6 @@ impl History {
             _ => Ok(None),
         }
     }
-
-    fn list_changes(&self, entity: EntityId, registry: &Registry, output: &mut Output) -> Result<Outcome, Failure> {
-        let arguments = json!({ "entity_id": entity.0, "limit": self.limit });
-        let answer = ask(registry, ("recent_changes", "list the changes"), arguments, output)?;
-        if self.json {
-            output.json(&answer)?;
-            return Ok(Outcome::Fine);
-        }
-        for change in answer["changes"].as_array().into_iter().flatten() {
-            let text = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
-            let line = Line::new().bold(text("change")).plain(format!("  {}  {}", text("at"), text("action")));
-            output.line(&line.plain(format!("  {}  {}", client(change), text("summary"))))?;
-        }
-        Ok(Outcome::Fine)
-    }
 }
 
 /// Whether the argument can only be a note.
@@ -105,6 +110,12 @@ fn is_note(of: &str) -> bool {
 
 fn client(entry: &Value) -> &str {
     entry["by"].as_str().filter(|by| !by.is_empty()).unwrap_or("unnamed client")
+}
+
+fn change_line(change: &Value) -> Line {
+    let text = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
+    let line = Line::new().bold(text("change")).plain(format!("  {}  {}", text("at"), text("action")));
+    line.plain(format!("  {}  {}", client(change), text("summary")))
 }
 
 fn line(version: &Value) -> Line {

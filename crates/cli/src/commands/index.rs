@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use quipu_core::index::{IndexReport, Progress};
@@ -11,11 +12,11 @@ use quipu_server::engine::{Engine, EngineOptions, FirstPass};
 use quipu_server::sharing::{OwnerLock, TemporaryOwner};
 use serde::{Deserialize, Serialize};
 
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output, counted};
 use super::progress::{Meter, seconds};
 use super::status::meaning;
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode, OpenVault};
 
 /// Passages embedded at a time, which is what an interrupted command loses.
@@ -38,6 +39,7 @@ Examples:
 pub(crate) struct Index {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
+    #[serde(skip)]
     pub(super) folder: Option<PathBuf>,
     /// Delete the index and read every file again; without git, all pages count as fresh afterwards.
     #[arg(long)]
@@ -54,8 +56,8 @@ pub(crate) struct Index {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, Deserialize)]
+pub(super) struct IndexedFiles {
     added: usize,
     changed: usize,
     removed: usize,
@@ -72,26 +74,23 @@ struct Answer {
 
 impl Index {
     /// With the lock this process owns the vault, and answers other processes while it embeds.
-    pub(super) fn run(self, shared: &Shared, lock: Option<OwnerLock>, output: &mut Output) -> Result<Outcome, Failure> {
+    pub(super) fn answer(&self, vault: &CommandVault<'_>, lock: Option<OwnerLock>) -> Result<IndexedFiles, Failure> {
         let mode = if self.rebuild { OpenMode::Rebuild } else { OpenMode::Create };
-        let location = VaultLocation::find(self.folder.as_deref(), shared)?;
         let in_use = || {
             Failure::failed("cannot rebuild the index: a running server is using it")
                 .hint("close the clients that use this vault, then run this again")
         };
-        if self.rebuild && location.is_served() {
+        let is_served = vault.is_served();
+        if self.rebuild && is_served {
             return Err(in_use());
         }
-        let is_served = location.is_served();
-        let ready = location.open_indexed(mode, output)?;
+        let ready = vault.open_indexed(mode)?;
         if self.rebuild && ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
             return Err(in_use());
         }
         if let Some(why) = ready.open.why_not_kept() {
-            output.warning(&why, ready.open.advice_on_keeping());
+            vault.warn(why, ready.open.advice_on_keeping());
         }
-        let IndexReport { added, changed, removed, unreadable, .. } = ready.report;
-        let total = ready.notes();
         if let Some((message, advice)) = ready.unsaved() {
             return Err(Failure::failed(message).hint(advice));
         }
@@ -100,33 +99,37 @@ impl Index {
             IndexLocation::Memory(_) => None,
         };
         // Vectors in memory would be lost when this command ends.
-        let is_kept = matches!(ready.open.index, IndexLocation::Folder(_));
-        let embeds = !self.no_embed && is_kept;
+        let embeds = !self.no_embed && index.is_some();
         // A server embeds in the background.
         let in_full = embeds && !is_served && (self.wait || !ready.open.knowledge.has_coarse_encoder());
         let make_vectors = || {
-            let coarse = embed_coarse(&ready.open, output)?;
-            Ok((coarse, if in_full { embed(&ready.open, output)? } else { 0 }))
+            let coarse = embed_coarse(&ready.open, vault)?;
+            Ok((coarse, if in_full { embed(&ready.open, vault)? } else { 0 }))
         };
         let (coarse, embedded) = if embeds { shared_while(&ready.open, lock, make_vectors)? } else { (0, 0) };
         if !in_full
             && (embeds || is_served)
             && let Some(coverage) = lacking(&ready.open)
         {
-            output.aside(&Line::new().dim(format!("{}; {}", meaning(&coverage), who_embeds(is_served))));
+            vault.remark(format!("{}; {}", meaning(&coverage), who_embeds(is_served)));
         }
+        let IndexReport { added, changed, removed, unreadable, .. } = ready.report;
+        let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
+        Ok(IndexedFiles { added, changed, removed, unreadable, total: ready.notes(), ms, index, coarse, embedded })
+    }
+
+    pub(super) fn print(&self, answer: &IndexedFiles, output: &mut Output) -> Result<Outcome, Failure> {
         if self.json {
-            let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
-            output.json(&Answer { added, changed, removed, unreadable, total, ms, index, coarse, embedded })?;
+            output.json(answer)?;
         } else {
-            let line = Line::new()
-                .bold(counted(total, "note", "notes"))
-                .plain(format!(" ({added} added, {changed} changed, {removed} removed) in {}", seconds(ready.took)));
-            output.line(&line)?;
+            let IndexedFiles { added, changed, removed, total, ms, .. } = *answer;
+            let took = seconds(Duration::from_millis(ms));
+            let counts = format!(" ({added} added, {changed} changed, {removed} removed) in {took}");
+            output.line(&Line::new().bold(counted(total, "note", "notes")).plain(counts))?;
         }
-        if unreadable > 0 {
+        if answer.unreadable > 0 {
             output.warning(
-                &format!("cannot read {}", counted(unreadable, "file", "files")),
+                &format!("cannot read {}", counted(answer.unreadable, "file", "files")),
                 Some("`quipu doctor` lists them with the reason"),
             );
         }
@@ -147,14 +150,14 @@ fn who_embeds(is_served: bool) -> String {
 }
 
 /// Gives every passage without a vector a coarse one.
-fn embed_coarse(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
-    let meter = Meter::start("embedding", "passages have a coarse vector", output);
+fn embed_coarse(open: &OpenVault, vault: &CommandVault<'_>) -> Result<usize, Failure> {
+    let meter = Meter::start("embedding", "passages have a coarse vector", vault.progress());
     let goes_on = |progress| {
-        meter.update(progress, output);
+        meter.update(progress);
         true
     };
     let made = open.knowledge.embed_coarse(&goes_on);
-    meter.finish(output);
+    meter.finish();
     made.map_err(|error| Failure::failed(format!("cannot save vectors: {error}")))
 }
 
@@ -180,20 +183,20 @@ fn shared_while<T>(
 }
 
 /// Embeds passages without full vectors, with every core. If the provider fails, warns and stops.
-fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
-    let meter = Meter::start("embedding", "passages embedded in full", output);
+fn embed(open: &OpenVault, vault: &CommandVault<'_>) -> Result<usize, Failure> {
+    let meter = Meter::start("embedding", "passages embedded in full", vault.progress());
     let mut embedded = 0;
     let outcome = loop {
         match open.knowledge.embed_some(ROUND, Effort::EveryCore) {
             Ok(Round::Embedded(count)) => {
                 embedded += count;
                 if let Some(Ok(coverage)) = open.knowledge.coverage() {
-                    meter.update(Progress { done: coverage.full, total: coverage.passages }, output);
+                    meter.update(Progress { done: coverage.full, total: coverage.passages });
                 }
             }
             Ok(Round::Idle) => break Ok(embedded),
             Err(EmbeddingFailed::Embedder(error)) => {
-                output.warning(&error.to_string(), Some("search by words works; run this again to embed the rest"));
+                vault.warn(error.to_string(), Some("search by words works; run this again to embed the rest"));
                 break Ok(embedded);
             }
             Err(EmbeddingFailed::Store(error)) => {
@@ -201,6 +204,6 @@ fn embed(open: &OpenVault, output: &Output) -> Result<usize, Failure> {
             }
         }
     };
-    meter.finish(output);
+    meter.finish();
     outcome
 }

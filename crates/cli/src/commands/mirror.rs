@@ -5,11 +5,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use quipu_core::index::FileBatch;
 use quipu_core::model::VaultPath;
-use quipu_core::ports::NoteFeed;
 use quipu_core::sync::{BaseChange, BaseLog, Direction, Side, Sync, SyncError, SyncReport};
 use quipu_server::on_stop_signal;
-use quipu_vault::{WatchEvent, WatchOptions, Watcher, watch};
 
 use super::output::{Line, Output, counted};
 use super::sync_folder::{OpenSync, SyncTarget, failed, line, print_problems};
@@ -44,7 +43,7 @@ pub(crate) struct Mirror {
 }
 
 enum Event {
-    Folder(WatchEvent),
+    Folder(Result<FileBatch, String>),
     /// The change feed may have new entries.
     Graph,
     Stop,
@@ -71,13 +70,13 @@ impl Mirror {
 }
 
 /// Sends an event for every change of either side, and for a signal to stop.
-fn listen(open: &OpenSync, sender: &Sender<Event>) -> Result<Watcher, Failure> {
+fn listen(open: &OpenSync, sender: &Sender<Event>) -> Result<Box<dyn Send>, Failure> {
     let (to, wake, stop) = (sender.clone(), sender.clone(), sender.clone());
     // A closed channel means that the command ends.
-    let watcher = watch(&open.folder, WatchOptions::default(), move |event| _ = to.send(Event::Folder(event)));
-    open.graph.on_change(Box::new(move || _ = wake.send(Event::Graph)));
+    let watcher = open.folder.watch(move |event| _ = to.send(Event::Folder(event)));
+    open.graph.feed.on_change(Box::new(move || _ = wake.send(Event::Graph)));
     on_stop_signal(move || _ = stop.send(Event::Stop))?;
-    watcher.map_err(|error| Failure::failed(error.to_string()))
+    watcher.map_err(Failure::failed)
 }
 
 /// What is to be compared.
@@ -87,12 +86,12 @@ enum Pending {
 }
 
 impl Pending {
-    fn add(&mut self, event: WatchEvent, output: &Output) {
+    fn add(&mut self, event: Result<FileBatch, String>, output: &Output) {
         match (event, self) {
-            (WatchEvent::Changed(paths), Self::Some(pending)) => pending.extend(paths),
-            (WatchEvent::Changed(_), Self::All) => {}
-            (WatchEvent::Rescan, pending) => *pending = Self::All,
-            (WatchEvent::Warning(warning), _) => output.warning(&warning, None),
+            (Ok(FileBatch::Paths(paths) | FileBatch::Files(paths)), Self::Some(pending)) => pending.extend(paths),
+            (Ok(FileBatch::Paths(_) | FileBatch::Files(_)), Self::All) => {}
+            (Ok(FileBatch::All | FileBatch::AllRehashed), pending) => *pending = Self::All,
+            (Err(warning), _) => output.warning(&warning, None),
         }
     }
 }
@@ -149,7 +148,8 @@ impl Mirroring {
 
     /// Compares what changed on either side. What fails is compared again.
     fn exchange(&mut self) -> Result<SyncReport, SyncError> {
-        let (folder, graph) = (self.open.folder.clone(), self.open.graph.clone());
+        let OpenSync { folder, graph, .. } = &self.open;
+        let (folder, graph, feed) = (folder.port(), graph.files.clone(), graph.feed.clone());
         let options = self.open.options(Direction::Mirror);
         let position = self.open.log.base().position();
         let unreachable = |error: quipu_core::ports::FeedError| {
@@ -157,9 +157,9 @@ impl Mirroring {
         };
         // Before the comparison: a change in between is compared the next time.
         let head = match &mut self.pending {
-            Pending::All => graph.head().map_err(unreachable)?,
+            Pending::All => feed.head().map_err(unreachable)?,
             Pending::Some(pending) => {
-                let changes = graph.changes_since(position).map_err(unreachable)?;
+                let changes = feed.changes_since(position).map_err(unreachable)?;
                 pending.extend(changes.paths);
                 changes.head
             }

@@ -38,10 +38,12 @@ mod watch;
 
 mod ask_tool;
 mod change;
+mod command_vault;
 mod connected;
 mod database;
 mod database_token;
 mod http_options;
+mod index_command;
 mod logging;
 #[cfg(feature = "oauth")]
 mod oauth_options;
@@ -54,19 +56,12 @@ mod sync_folder;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use quipu_server::engine::Engine;
-use quipu_server::own_files::own_folder;
-use quipu_server::served_vault::VaultSource;
-use quipu_server::sharing::{self, CommandOutcome, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
-use serde::{Deserialize, Serialize};
 
-use open_vault::VaultLocation;
-use output::{Output, Printed};
+use index_command::IndexCommand;
+use output::Output;
 
-use crate::compose::OpenVault;
 use crate::failure::Failure;
 
 /// Gives AI agents a lasting, shared, searchable memory over a folder of Markdown notes.
@@ -107,9 +102,6 @@ pub(crate) struct Shared {
     /// Log more to stderr; -vv logs everything. QUIPU_LOG=quipu=debug sets levels by module.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// The open vault, where a server runs a command for another process.
-    #[arg(skip)]
-    served: Option<Arc<OpenVault>>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -138,158 +130,6 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// Commands that need the index. If a server has it open they run there: the index is current, has vectors, and clients see
-/// at once what the command writes.
-#[derive(Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum IndexCommand {
-    Index(index::Index),
-    Status(status::Status),
-    Search(search::Search),
-    Query(query::Query),
-    Call(call::Call),
-    Stale(stale::Stale),
-    History(history::History),
-    Diff(diff::Diff),
-    Revert(revert::Revert),
-    Restore(restore::Restore),
-    Doctor(doctor::Doctor),
-    Picture(picture::Picture),
-}
-
-impl IndexCommand {
-    /// `server` is the one that runs the command for another process.
-    fn run(self, shared: &Shared, server: Option<&Engine>, output: &mut Output) -> Result<Outcome, Failure> {
-        match self {
-            Self::Index(command) => command.run(shared, None, output),
-            Self::Status(command) => command.run(shared, output),
-            Self::Search(command) => command.run(shared, output),
-            Self::Query(command) => command.run(shared, output),
-            Self::Call(command) => command.run(shared, server, output),
-            Self::Stale(command) => command.run(shared, output),
-            Self::History(command) => command.run(shared, output),
-            Self::Diff(command) => command.run(shared, output),
-            Self::Revert(command) => command.run(shared, output),
-            Self::Restore(command) => command.run(shared, output),
-            Self::Doctor(command) => command.run(shared, output),
-            Self::Picture(command) => command.run(shared, output),
-        }
-    }
-
-    /// Makes the command independent of the current folder and of stdin, so that another process can run it. Returns the
-    /// vault's folder, if the command names one.
-    fn make_portable(&mut self) -> Result<Option<PathBuf>, Failure> {
-        match self {
-            Self::Index(command) => Ok(command.folder.take()),
-            Self::Status(command) => Ok(command.folder.take()),
-            Self::Stale(command) => Ok(command.folder.take()),
-            Self::Doctor(command) => Ok(command.folder.take()),
-            Self::Call(command) => {
-                command.read_stdin()?;
-                command.give_key(sharing::new_key());
-                Ok(None)
-            }
-            Self::Picture(command) => command.resolve_output().map(|()| None),
-            Self::Search(_)
-            | Self::Query(_)
-            | Self::History(_)
-            | Self::Diff(_)
-            | Self::Revert(_)
-            | Self::Restore(_) => Ok(None),
-        }
-    }
-
-    /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` or `revert`
-    /// may restore what the first one replaced.
-    fn retry(&self) -> Retry {
-        match self {
-            Self::Restore(_) | Self::Revert(_) => Retry::No,
-            Self::Index(_)
-            | Self::Status(_)
-            | Self::Search(_)
-            | Self::Query(_)
-            | Self::History(_)
-            | Self::Diff(_)
-            | Self::Call(_)
-            | Self::Stale(_)
-            | Self::Doctor(_)
-            | Self::Picture(_) => Retry::Yes,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Index(_) => "index",
-            Self::Status(_) => "status",
-            Self::Search(_) => "search",
-            Self::Query(_) => "query",
-            Self::Call(_) => "call",
-            Self::Stale(_) => "stale",
-            Self::History(_) => "history",
-            Self::Diff(_) => "diff",
-            Self::Revert(_) => "revert",
-            Self::Restore(_) => "restore",
-            Self::Doctor(_) => "doctor",
-            Self::Picture(_) => "picture",
-        }
-    }
-
-    /// Runs the command in the server that has the vault open, or in this process if there is none.
-    fn run_in_owner(mut self, shared: Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let folder = self.make_portable()?;
-        let location = VaultLocation::find(folder.as_deref(), &shared)?;
-        let request = OwnerCommand {
-            name: self.name(),
-            command: serde_json::to_value(&self).map_err(|error| Failure::failed(error.to_string()))?,
-            retry: self.retry(),
-            wait: if matches!(self, Self::Status(_)) { WaitPolicy::Never } else { WaitPolicy::UntilFree },
-        };
-        if let Self::Index(_) = self {
-            // The lock is in that folder: without one, other commands could not tell that the index is being made. If the
-            // folder cannot be created, the command says so.
-            let _ = VaultSource::own_folder(&location);
-        }
-        let what = || match OwnerInfo::read(&own_folder(&location.root)) {
-            Some(holder) => format!("waiting for {holder}, which is using this vault"),
-            None => "waiting for another quipu process, which is using this vault".to_owned(),
-        };
-        let passed = progress::waiting(what, output, || sharing::run_in_owner(&location.root, request));
-        let shared = Shared { vault: Some(location.root.clone()), ..shared };
-        match (passed, self) {
-            (CommandOutcome::Reply(reply), _) => {
-                let CommandReply { printed, code } = serde_json::from_value(reply).map_err(|error| {
-                    Failure::failed(format!("cannot read the reply of the server that has this vault open: {error}"))
-                        .hint("use the same version of quipu for all clients of this vault")
-                })?;
-                output.replay(&printed)?;
-                Ok(Outcome::Remote(code))
-            }
-            (CommandOutcome::Failed(message), _) => Err(Failure::failed(message)),
-            (CommandOutcome::Busy(holder), Self::Status(command)) => {
-                command.run_without_index(&location, &holder, output)
-            }
-            (CommandOutcome::Busy(holder), _) => {
-                Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
-                    .hint("run this again when that process has ended"))
-            }
-            (CommandOutcome::RunHere(lock), Self::Index(command)) => command.run(&shared, lock, output),
-            (CommandOutcome::RunHere(lock), command) => {
-                let outcome = command.run(&shared, None, output);
-                // Held until here, so that no other process opened the index meanwhile.
-                drop(lock);
-                outcome
-            }
-        }
-    }
-}
-
-/// What a server returns for a command that it ran for another process.
-#[derive(Serialize, Deserialize)]
-struct CommandReply {
-    printed: Vec<Printed>,
-    code: u8,
-}
-
 /// The client name of the command line, in memory's log and for its context.
 const CLIENT: &str = "quipu";
 
@@ -299,8 +139,6 @@ enum Outcome {
     Fine,
     /// Nothing was found, or the check found a problem. Exit code 1.
     Negative,
-    /// A server ran the command and returned this exit code.
-    Remote(u8),
 }
 
 /// Runs the command the program was started with.
@@ -321,7 +159,6 @@ fn exit_code(outcome: Result<Outcome, Failure>, output: &mut Output) -> u8 {
         // The reader closed the pipe: `quipu status | head -1` is not an error.
         Ok(Outcome::Fine) | Err(Failure::PipeClosed) => 0,
         Ok(Outcome::Negative) => 1,
-        Ok(Outcome::Remote(code)) => code,
         Err(Failure::Message { code, message, hint }) => {
             output.error(&message, hint.as_deref());
             code.number()
@@ -335,7 +172,7 @@ fn run_command(cli: Cli, output: &mut Output) -> Result<Outcome, Failure> {
         Command::Serve(command) => command.run(&shared, output),
         Command::Open(command) => command.run(&shared, output),
         Command::Watch(command) => command.run(&shared, output),
-        Command::IndexCommand(command) => command.run_in_owner(shared, output),
+        Command::IndexCommand(command) => command.run(&shared, output),
         Command::Audit(command) => command.run(&shared, output),
         Command::Undo(command) => command.run(&shared, output),
         Command::Merge(command) => command.run(&shared, output),

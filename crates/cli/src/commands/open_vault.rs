@@ -6,43 +6,41 @@ use std::time::Duration;
 
 use quipu_core::index::{FileBatch, IndexError, IndexReport, Progress};
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{Image, MemoryStore, VaultFiles};
+use quipu_core::ports::{Image, MemoryStore};
 use quipu_server::own_files::{self, own_folder};
 use quipu_server::served_vault::{ServedVault, VaultSource};
 use quipu_tools::{Registry, RegistryOptions, Toolset};
-use quipu_vault::FolderVault;
 
 use super::Shared;
 use super::output::{Line, Output, counted};
 use super::progress::{Meter, seconds};
-use crate::compose::{self, ComposeError, InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
+use crate::compose::{self, ComposeError, InMemoryReason, IndexLocation, OpenFiles, OpenMemory, OpenMode, OpenVault};
 use crate::config::Config;
 use crate::failure::{Failure, advice_on_index};
 
 const VARIABLE: &str = "QUIPU_VAULT";
 
-/// When indexing takes longer than this, the command suggests to keep an index.
-const SLOW_INDEXING: Duration = Duration::from_secs(2);
-
 /// A vault's folder and settings; nothing is open yet.
 pub(crate) struct VaultLocation {
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
-    /// The open vault, where this process is the server that runs a command for another process.
-    served: Option<Arc<OpenVault>>,
 }
 
 impl VaultLocation {
     /// Finds the vault and reads its settings. `given` is the command's own argument.
     pub(super) fn find(given: Option<&Path>, shared: &Shared) -> Result<Self, Failure> {
-        let root = find_folder(given, shared)?;
+        Self::at(find_folder(given, shared)?)
+    }
+
+    /// Reads the settings of the vault in a folder.
+    pub(super) fn at(root: PathBuf) -> Result<Self, Failure> {
         // Checked first: otherwise the error would blame the settings file.
         if let Err(error) = root.join(".").metadata() {
             let hint = "make the folder readable for yourself (chmod u+rx), or choose another one with --vault DIR";
             return Err(Failure::usage(format!("cannot open the vault {}: {error}", root.display())).hint(hint));
         }
         let config = Config::load(&root).map_err(|error| failure(error.into()))?;
-        Ok(Self { root, config, served: shared.served.clone() })
+        Ok(Self { root, config })
     }
 
     /// Fails if no command could use a provider that the settings name.
@@ -50,42 +48,19 @@ impl VaultLocation {
         compose::check_providers(&self.config).map_err(failure)
     }
 
-    /// Whether this runs inside the server that has the vault open.
-    pub(super) fn is_served(&self) -> bool {
-        self.served.is_some()
-    }
-
     /// Opens the files alone, for reading.
-    pub(super) fn files(&self) -> Result<FolderVault, Failure> {
-        compose::open_files(&self.root, &self.config, true).map_err(failure)
+    pub(super) fn files(&self) -> Result<OpenFiles, Failure> {
+        OpenFiles::open(&self.root, &self.config, true).map_err(failure)
     }
 
     /// Opens the files alone, for reading and writing.
-    pub(super) fn writable_files(&self) -> Result<FolderVault, Failure> {
-        compose::open_files(&self.root, &self.config, false).map_err(failure)
+    pub(super) fn writable_files(&self) -> Result<OpenFiles, Failure> {
+        OpenFiles::open(&self.root, &self.config, false).map_err(failure)
     }
 
     /// Opens the vault without reading it.
     pub(super) fn open(&self, mode: OpenMode) -> Result<Arc<OpenVault>, Failure> {
-        match &self.served {
-            Some(open) => Ok(open.clone()),
-            None => compose::open(&self.root, &self.config, mode).map(Arc::new).map_err(failure),
-        }
-    }
-
-    /// Opens the vault and updates its index.
-    pub(super) fn open_indexed(&self, mode: OpenMode, output: &Output) -> Result<IndexedVault, Failure> {
-        Self::index(self.open(mode)?, output)
-    }
-
-    /// Updates the index of an open vault.
-    pub(super) fn index(open: Arc<OpenVault>, output: &Output) -> Result<IndexedVault, Failure> {
-        let (report, took) = open.update_index(output)?;
-        if open.index == IndexLocation::Memory(InMemoryReason::Missing) && took > SLOW_INDEXING {
-            output
-                .aside(&Line::new().dim("`quipu index` keeps an index in .quipu/, which makes the next command fast"));
-        }
-        Ok(IndexedVault { open, report, took })
+        compose::open(&self.root, &self.config, mode).map(Arc::new).map_err(failure)
     }
 
     /// Opens the vault's memory and nothing else.
@@ -98,9 +73,8 @@ impl VaultLocation {
 impl VaultSource for VaultLocation {
     /// `None` also where a file or a link has its name: a link could lead out of the vault.
     fn own_folder(&self) -> anyhow::Result<Option<PathBuf>> {
-        let vault = self.files()?;
-        match compose::make_own_folder(&vault) {
-            Ok(()) => Ok(Some(own_folder(vault.root()))),
+        match self.files()?.make_own_folder() {
+            Ok(folder) => Ok(Some(folder)),
             Err(error) => {
                 tracing::debug!(%error, "cannot create .quipu/ in the vault");
                 Ok(None)
@@ -113,7 +87,7 @@ impl VaultSource for VaultLocation {
     }
 
     fn image(&self, note: &VaultPath, target: &str) -> anyhow::Result<Option<Image>> {
-        Ok(self.files()?.image(note, target)?)
+        Ok(self.files()?.port().image(note, target)?)
     }
 }
 
@@ -169,37 +143,9 @@ fn nearest_folder() -> Result<PathBuf, Failure> {
     Ok(here)
 }
 
-/// A vault whose index is up to date.
-pub(super) struct IndexedVault {
-    pub(super) open: Arc<OpenVault>,
-    pub(super) report: IndexReport,
-    pub(super) took: Duration,
-}
-
-impl IndexedVault {
-    /// The number of notes, as every command counts them.
-    pub(super) fn notes(&self) -> usize {
-        self.open.notes()
-    }
-
-    /// What an empty vault's commands say.
-    pub(super) fn without_notes(&self) -> Line {
-        let root = self.open.vault.root().display();
-        Line::new()
-            .plain(format!("no notes in {root}; choose another folder with --vault, or put Markdown files there"))
-    }
-
-    /// A message and advice when notes could not be saved in the index.
-    pub(super) fn unsaved(&self) -> Option<(String, &'static str)> {
-        let IndexReport { unsaved, total, .. } = self.report;
-        let advice = "make room on the disk, or run `quipu index --rebuild`; no note was changed";
-        (unsaved > 0).then(|| (format!("cannot save {unsaved} of {total} notes in the index"), advice))
-    }
-}
-
 impl OpenVault {
-    /// Updates the index, showing progress, or fails in words for a terminal.
-    pub(super) fn update_index(&self, output: &Output) -> Result<(IndexReport, Duration), Failure> {
+    /// Updates the index, or fails in words for a terminal. Shows progress if there is an output.
+    pub(super) fn update_index(&self, output: Option<&Output>) -> Result<(IndexReport, Duration), Failure> {
         self.index_files(output)
             .map_err(|error| Failure::from(error).about(&format!("cannot index {}", self.vault.root().display())))
     }
@@ -207,7 +153,7 @@ impl OpenVault {
     /// Updates the index for a server that a person started in a terminal.
     pub(super) fn index_for_terminal(&self) -> Result<(), IndexError> {
         let output = Output::new();
-        let (_, took) = self.index_files(&output)?;
+        let (_, took) = self.index_files(Some(&output))?;
         output.aside(&Line::new().plain(format!(
             "indexed {} in {}",
             counted(self.notes(), "note", "notes"),
@@ -218,20 +164,20 @@ impl OpenVault {
 
     /// Updates the index for a server that a client started.
     pub(super) fn index_for_client(&self) -> Result<(), IndexError> {
-        let (_, took) = self.index_files(&Output::new())?;
+        let (_, took) = self.index_files(Some(&Output::new()))?;
         tracing::info!(notes = self.notes(), took = seconds(took), "indexed");
         Ok(())
     }
 
-    fn index_files(&self, output: &Output) -> Result<(IndexReport, Duration), IndexError> {
+    fn index_files(&self, output: Option<&Output>) -> Result<(IndexReport, Duration), IndexError> {
         let meter = Meter::start("indexing", "files read", output);
-        let progress = |progress: Progress| meter.update(progress, output);
+        let progress = |progress: Progress| meter.update(progress);
         let report = match self.knowledge.wait_ready(Duration::ZERO) {
             false => self.knowledge.start(&progress),
             // This process is a server that has read the vault already.
             true => self.knowledge.apply(&FileBatch::All, &progress),
         };
-        let took = meter.finish(output);
+        let took = meter.finish();
         let report = report?;
         self.save_derived();
         for notice in self.store.notices() {
@@ -240,7 +186,7 @@ impl OpenVault {
         Ok((report, took))
     }
 
-    fn notes(&self) -> usize {
+    pub(super) fn notes(&self) -> usize {
         self.knowledge.snapshot().files().len()
     }
 
@@ -304,10 +250,10 @@ impl OpenVault {
 fn failure(error: ComposeError) -> Failure {
     match error {
         ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
-        ComposeError::Vault(error @ quipu_vault::OpenError::Unfinished { .. }) => {
-            Failure::failed(error.to_string()).hint("make room on the disk and make the folder writable, then retry")
+        ComposeError::Folder(message) => Failure::usage(message).hint("give the folder with the notes"),
+        ComposeError::Unfinished(message) => {
+            Failure::failed(message).hint("make room on the disk and make the folder writable, then retry")
         }
-        ComposeError::Vault(error) => Failure::usage(error.to_string()).hint("give the folder with the notes"),
         ComposeError::Other(error) => error.into(),
     }
 }

@@ -5,59 +5,19 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
 
 /// The output of a command.
 pub(crate) struct Output {
-    to: OutputTarget,
-}
-
-enum OutputTarget {
-    /// The streams of this process.
-    Streams { stdout: io::BufWriter<io::Stdout>, colour_stdout: bool, colour_stderr: bool },
-    /// A list for the process that asked for the command, which prints it.
-    Record(Mutex<Vec<Printed>>),
-}
-
-/// One thing that a command printed.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Printed {
-    /// A line on stdout.
-    Line(Line),
-    /// Text on stdout, unchanged.
-    Text(String),
-    /// A line on stderr.
-    Aside(Line),
-}
-
-impl Write for OutputTarget {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Streams { stdout, .. } => stdout.write(bytes),
-            Self::Record(printed) => {
-                let text =
-                    std::str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                printed.get_mut().push(Printed::Text(text.to_owned()));
-                Ok(bytes.len())
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Streams { stdout, .. } => stdout.flush(),
-            Self::Record(_) => Ok(()),
-        }
-    }
+    stdout: io::BufWriter<io::Stdout>,
+    colour_stdout: bool,
+    colour_stderr: bool,
 }
 
 /// The style of a piece of a line on a terminal. Elsewhere text is plain, so a style never carries meaning alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Plain,
     Bold,
@@ -67,7 +27,7 @@ enum Style {
 }
 
 /// One line of styled pieces.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Line(Vec<(Style, String)>);
 
 impl Line {
@@ -121,55 +81,22 @@ impl Line {
 }
 
 impl Output {
-    /// Prints to the streams of this process.
     pub(crate) fn new() -> Self {
         Self {
-            to: OutputTarget::Streams {
-                stdout: io::BufWriter::new(io::stdout()),
-                colour_stdout: io::stdout().is_terminal() && wants_colour(),
-                colour_stderr: io::stderr().is_terminal() && wants_colour(),
-            },
+            stdout: io::BufWriter::new(io::stdout()),
+            colour_stdout: io::stdout().is_terminal() && wants_colour(),
+            colour_stderr: io::stderr().is_terminal() && wants_colour(),
         }
-    }
-
-    /// Runs a command for another process and returns what it printed.
-    pub(crate) fn record<T>(command: impl FnOnce(&mut Self) -> T) -> (T, Vec<Printed>) {
-        let mut output = Self { to: OutputTarget::Record(Mutex::default()) };
-        let outcome = command(&mut output);
-        match output.to {
-            OutputTarget::Streams { .. } => (outcome, Vec::new()),
-            OutputTarget::Record(printed) => (outcome, printed.into_inner()),
-        }
-    }
-
-    /// Prints what another process recorded.
-    pub(crate) fn replay(&mut self, printed: &[Printed]) -> Result<(), Failure> {
-        printed.iter().try_for_each(|printed| match printed {
-            Printed::Line(line) => self.line(line),
-            Printed::Text(text) => self.write(text),
-            Printed::Aside(line) => {
-                self.aside(line);
-                Ok(())
-            }
-        })
     }
 
     /// Whether stderr is a terminal, which can show a progress bar.
     pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self.to, OutputTarget::Streams { .. }) && io::stderr().is_terminal()
+        io::stderr().is_terminal()
     }
 
     /// Prints a line of the result.
     pub(crate) fn line(&mut self, line: &Line) -> Result<(), Failure> {
-        match &mut self.to {
-            OutputTarget::Streams { stdout, colour_stdout, .. } => {
-                writeln!(stdout, "{}", line.render(*colour_stdout)).map_err(|error| write_failure(&error))
-            }
-            OutputTarget::Record(printed) => {
-                printed.get_mut().push(Printed::Line(line.clone()));
-                Ok(())
-            }
-        }
+        writeln!(self.stdout, "{}", line.render(self.colour_stdout)).map_err(|error| write_failure(&error))
     }
 
     /// Prints an empty line of the result.
@@ -187,28 +114,23 @@ impl Output {
 
     /// Prints bytes unchanged, such as a shell script.
     pub(crate) fn verbatim(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.to.write_all(bytes).map_err(|error| write_failure(&error))
+        self.stdout.write_all(bytes).map_err(|error| write_failure(&error))
     }
 
     /// A writer for a long JSON result. Control characters that a terminal would obey are escaped.
     pub(crate) fn writer(&mut self) -> impl Write + '_ {
-        JsonWriter(&mut self.to)
+        JsonWriter(&mut self.stdout)
     }
 
     /// Flushes stdout, which reports a full disk behind `>`.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        self.to.flush().map_err(|error| write_failure(&error))
+        self.stdout.flush().map_err(|error| write_failure(&error))
     }
 
     /// Prints a line on stderr.
     pub(crate) fn aside(&self, line: &Line) {
-        match &self.to {
-            // If stderr is closed, the error cannot be reported.
-            OutputTarget::Streams { colour_stderr, .. } => {
-                let _ = writeln!(io::stderr().lock(), "{}", line.render(*colour_stderr));
-            }
-            OutputTarget::Record(printed) => printed.lock().push(Printed::Aside(line.clone())),
-        }
+        // If stderr is closed, the error cannot be reported.
+        let _ = writeln!(io::stderr().lock(), "{}", line.render(self.colour_stderr));
     }
 
     /// Prints a problem that did not stop the command, and what to do.
@@ -236,7 +158,7 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.to.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
+        self.stdout.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
     }
 }
 
@@ -316,21 +238,6 @@ mod tests {
         assert!(!line.chars().any(char::is_control));
         let coloured = Line::new().bold(title).plain(" x").render(true);
         assert!(coloured.starts_with("\x1b[1m␛]0;") && coloured.ends_with("tab\x1b[0m x"), "{coloured:?}");
-    }
-
-    #[test]
-    fn recorded_output_is_the_same_when_it_is_replayed() {
-        let print = |output: &mut Output| {
-            output.warning("odd \x1b[31m", Some("look"));
-            output.line(&Line::new().bold("a").dim("\u{202e}b")).unwrap();
-            output.json(&serde_json::json!({ "n": 1 })).unwrap();
-        };
-        let ((), recorded) = Output::record(print);
-        let sent = serde_json::to_string(&recorded).unwrap();
-        let received: Vec<Printed> = serde_json::from_str(&sent).unwrap();
-        let ((), replayed) = Output::record(|output| output.replay(&received).unwrap());
-        assert_eq!(replayed, recorded);
-        assert_eq!(recorded.len(), 5, "a warning, its hint, a line, JSON and its line end: {recorded:?}");
     }
 
     #[test]

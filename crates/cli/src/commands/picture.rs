@@ -9,9 +9,9 @@ use quipu_core::model::Note;
 use quipu_tools::WholeGraph;
 use serde::{Deserialize, Serialize};
 
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 use crate::picture::{self, Png};
 
@@ -39,6 +39,7 @@ pub(crate) struct Picture {
     format: PictureFormat,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
+    #[serde(skip)]
     output: Option<PathBuf>,
 }
 
@@ -53,29 +54,41 @@ enum PictureFormat {
     Json,
 }
 
+#[derive(Serialize, Deserialize)]
+pub(super) struct PictureAnswer {
+    title: String,
+    graph: WholeGraph,
+}
+
 impl Picture {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+    /// Fails if the file cannot be printed.
+    pub(super) fn check(&self) -> Result<(), Failure> {
         if self.format == PictureFormat::Png && self.output.is_none() {
-            // The owner process sends what a command prints as text.
             return Err(Failure::usage("cannot print a PNG file: it is not text".to_owned()).hint("give -o FILE"));
         }
-        let location = VaultLocation::find(None, shared)?;
-        let ready = location.open_indexed(OpenMode::Existing, output)?;
-        let failed = |error: quipu_tools::ToolError| Failure::failed(error.message);
-        let mut graph = ready.open.registry(None).whole_graph().map_err(failed)?;
-        let name = location.root.file_name().map_or_else(|| "vault".into(), |name| name.to_string_lossy().into_owned());
-        let mut title = name;
-        if let Some(note) = &self.note {
-            let snapshot = ready.open.knowledge.snapshot();
-            let found = find(&snapshot, note)?;
-            title = found.title.clone();
-            graph = around(&graph, found.path.as_str(), self.depth);
-        }
+        Ok(())
+    }
+
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<PictureAnswer, Failure> {
+        let ready = vault.open_indexed(OpenMode::Existing)?;
+        let graph = ready.open.registry(None).whole_graph().map_err(|error| Failure::failed(error.message))?;
+        let Some(note) = &self.note else {
+            let name = vault.location.root.file_name();
+            let title = name.map_or_else(|| "vault".into(), |name| name.to_string_lossy().into_owned());
+            return Ok(PictureAnswer { title, graph });
+        };
+        let snapshot = ready.open.knowledge.snapshot();
+        let found = find(&snapshot, note)?;
+        Ok(PictureAnswer { title: found.title.clone(), graph: around(&graph, found.path.as_str(), self.depth) })
+    }
+
+    pub(super) fn print(&self, answer: &PictureAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        let PictureAnswer { title, graph } = answer;
         let bytes = match self.format {
-            PictureFormat::Html => picture::html(&graph, &title).into_bytes(),
-            PictureFormat::Svg => picture::svg(&graph, &title).into_bytes(),
+            PictureFormat::Html => picture::html(graph, title).into_bytes(),
+            PictureFormat::Svg => picture::svg(graph, title).into_bytes(),
             PictureFormat::Png => {
-                let Png { bytes, has_fonts, missing } = picture::png(&graph, &title)?;
+                let Png { bytes, has_fonts, missing } = picture::png(graph, title)?;
                 if !has_fonts {
                     output.aside(&Line::new().plain("labels are left out: this machine has no font"));
                 } else if !missing.is_empty() {
@@ -83,27 +96,20 @@ impl Picture {
                 }
                 bytes
             }
-            PictureFormat::Dot => picture::dot(&graph).into_bytes(),
-            PictureFormat::Graphml => picture::graphml(&graph).into_bytes(),
-            PictureFormat::Json => picture::json(&graph)?.into_bytes(),
+            PictureFormat::Dot => picture::dot(graph).into_bytes(),
+            PictureFormat::Graphml => picture::graphml(graph).into_bytes(),
+            PictureFormat::Json => picture::json(graph)?.into_bytes(),
         };
         let Some(file) = &self.output else {
             output.verbatim(&bytes)?;
             return Ok(Outcome::Fine);
         };
-        write(file, &bytes)?;
+        let file = std::path::absolute(file)
+            .map_err(|error| Failure::failed(format!("cannot use {}: {error}", file.display())))?;
+        write(&file, &bytes)?;
         let drawn = format!("{} nodes and {} links in {}", graph.len(), graph.edges.len() / 3, file.display());
         output.aside(&Line::new().plain(drawn));
         Ok(Outcome::Fine)
-    }
-
-    /// Files are named from where the command was typed, wherever it runs.
-    pub(super) fn resolve_output(&mut self) -> Result<(), Failure> {
-        if let Some(file) = &mut self.output {
-            *file = std::path::absolute(&*file)
-                .map_err(|error| Failure::failed(format!("cannot use {}: {error}", file.display())))?;
-        }
-        Ok(())
     }
 }
 

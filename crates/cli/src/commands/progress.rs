@@ -12,11 +12,12 @@ const BAR_AFTER: Duration = Duration::from_secs(1);
 const LINE_AFTER: Duration = Duration::from_secs(3);
 
 /// Shows the progress of one pass.
-pub(crate) struct Meter {
+pub(crate) struct Meter<'a> {
+    /// `None` in a server, which shows nothing.
+    output: Option<&'a Output>,
     doing: &'static str,
     counted: &'static str,
     started: Instant,
-    on_terminal: bool,
     shown: Mutex<Shown>,
 }
 
@@ -26,30 +27,25 @@ enum Shown {
     Bar(ProgressBar),
 }
 
-impl Meter {
+impl<'a> Meter<'a> {
     /// Starts counting; shows nothing yet.
-    pub(crate) fn start(doing: &'static str, counted: &'static str, output: &Output) -> Self {
-        Self {
-            doing,
-            counted,
-            started: Instant::now(),
-            on_terminal: output.is_terminal(),
-            shown: Mutex::new(Shown::Nothing),
-        }
+    pub(crate) fn start(doing: &'static str, counted: &'static str, output: Option<&'a Output>) -> Self {
+        Self { output, doing, counted, started: Instant::now(), shown: Mutex::new(Shown::Nothing) }
     }
 
     /// Shows the progress. Called from any thread.
-    pub(crate) fn update(&self, progress: Progress, output: &Output) {
+    pub(crate) fn update(&self, progress: Progress) {
+        let Some(output) = self.output else { return };
         let Progress { done, total } = progress;
-        let elapsed = self.started.elapsed();
+        let (elapsed, on_terminal) = (self.started.elapsed(), output.is_terminal());
         let mut shown = self.shown.lock();
         match &*shown {
             Shown::Bar(bar) => {
                 bar.set_length(total as u64);
                 bar.set_position(done as u64);
             }
-            Shown::Nothing if self.on_terminal && elapsed > BAR_AFTER => *shown = Shown::Bar(self.bar(done, total)),
-            Shown::Nothing if !self.on_terminal && elapsed > LINE_AFTER => {
+            Shown::Nothing if on_terminal && elapsed > BAR_AFTER => *shown = Shown::Bar(self.bar(done, total)),
+            Shown::Nothing if !on_terminal && elapsed > LINE_AFTER => {
                 output.aside(&Line::new().plain(format!("{}: {done} of {total} {}", self.doing, self.counted)));
                 *shown = Shown::Line;
             }
@@ -68,13 +64,14 @@ impl Meter {
     }
 
     /// Clears the bar, or prints the final line. Returns how long the pass took.
-    pub(crate) fn finish(&self, output: &Output) -> Duration {
+    pub(crate) fn finish(self) -> Duration {
         let elapsed = self.started.elapsed();
-        let mut shown = self.shown.lock();
-        match std::mem::replace(&mut *shown, Shown::Nothing) {
-            Shown::Bar(bar) => bar.finish_and_clear(),
-            Shown::Line => output.aside(&Line::new().plain(format!("{}: done in {}", self.doing, seconds(elapsed)))),
-            Shown::Nothing => {}
+        match (self.shown.into_inner(), self.output) {
+            (Shown::Bar(bar), _) => bar.finish_and_clear(),
+            (Shown::Line, Some(output)) => {
+                output.aside(&Line::new().plain(format!("{}: done in {}", self.doing, seconds(elapsed))));
+            }
+            (Shown::Line, None) | (Shown::Nothing, _) => {}
         }
         elapsed
     }

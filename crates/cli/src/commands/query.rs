@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ask_tool::ask;
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 
 /// Find notes by properties, tags, dates, links and tasks.
@@ -71,22 +71,34 @@ pub(crate) struct Query {
     json: bool,
 }
 
+#[derive(Serialize, Deserialize)]
+pub(super) struct QueryAnswer {
+    /// The answer of the tool.
+    answer: Value,
+    without_notes: Option<String>,
+}
+
 impl Query {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<QueryAnswer, Failure> {
         let arguments = self.arguments()?;
-        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+        let ready = vault.open_indexed(OpenMode::Existing)?;
         let registry = ready.open.registry(Some(&[Toolset::Work]));
-        let answer = ask(&registry, ("query_nodes", "query"), arguments, output)
+        let answer = ask(&registry, ("query_nodes", "query"), arguments, vault)
             .map_err(|error| error.hint("`quipu query --help` lists fields and operators"))?;
+        Ok(QueryAnswer { answer, without_notes: ready.without_notes() })
+    }
+
+    pub(super) fn print(&self, answer: &QueryAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        let QueryAnswer { answer, without_notes } = answer;
         let found = answer.get("nodes").or_else(|| answer.get("groups")).and_then(Value::as_array);
         let is_empty = found.is_none_or(Vec::is_empty);
         if self.json {
-            output.json(&answer)?;
+            output.json(answer)?;
         } else {
             found.into_iter().flatten().try_for_each(|item| output.line(&line(item)))?;
         }
-        if ready.notes() == 0 {
-            output.aside(&ready.without_notes());
+        if let Some(text) = without_notes {
+            output.aside(&Line::new().plain(text.clone()));
         } else if is_empty && !self.json {
             output.aside(&Line::new().plain("nothing found"));
         }

@@ -6,11 +6,12 @@ use quipu_core::Knowledge;
 use quipu_core::model::{NoteId, NoteKey, VaultPath};
 use quipu_core::ports::{TrashReason, TrashedFile};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output};
 use super::status::size;
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 
 /// List replaced and deleted versions of notes, or restore one.
@@ -41,69 +42,75 @@ pub(crate) struct Restore {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Row<'a> {
-    version: &'a str,
-    path: &'a str,
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RestoreAnswer {
+    Kept(Vec<Row>),
+    Restored {
+        version: Row,
+        /// The version of the file that was replaced.
+        replaced: Option<String>,
+        /// Whether the file existed before.
+        was_there: bool,
+        copies: Vec<String>,
+    },
+}
+
+/// A kept version.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Row {
+    version: String,
+    path: String,
     at: String,
-    reason: &'static str,
+    reason: Reason,
     bytes: u64,
 }
 
-#[derive(Serialize)]
-struct Restored<'a> {
-    path: &'a str,
-    version: &'a str,
-    replaced: Option<&'a str>,
-    copies: &'a [String],
+/// Why a version is in the trash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    Deleted,
+    Replaced,
+    Moved,
 }
 
 impl Restore {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = VaultLocation::find(None, shared)?.open(OpenMode::Existing)?;
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<RestoreAnswer, Failure> {
+        let open = vault.open(OpenMode::Existing)?;
         let kept = kept(&open.knowledge)?;
-        let Some(id) = &self.id else {
-            self.list(&kept, output)?;
-            return Ok(Outcome::Fine);
-        };
+        let Some(id) = &self.id else { return Ok(RestoreAnswer::Kept(kept.iter().map(Row::of).collect())) };
         let wanted = self.choose(id, &kept)?;
-        open.update_index(output)?;
+        open.update_index(vault.progress())?;
         let was_there = open.knowledge.snapshot().find_exact(&wanted.path).is_some();
         open.knowledge.restore(wanted).map_err(|error| {
             Failure::failed(format!("cannot restore {}: {error}", wanted.path))
                 .hint("the version is still kept; `quipu restore` lists it")
         })?;
         let now_kept = self::kept(&open.knowledge)?;
-        let replaced =
-            now_kept.iter().find(|version| version.path.note_id() == wanted.path.note_id() && !kept.contains(version));
-        let copies = copies(&open.knowledge, &wanted.path);
-        if self.json {
-            let (path, version) = (wanted.path.as_str(), wanted.version.as_str());
-            let replaced = replaced.map(|kept| kept.version.as_str());
-            output.json(&Restored { path, version, replaced, copies: &copies })?;
-            return Ok(Outcome::Fine);
-        }
-        let path = wanted.path.to_string();
-        if was_there && replaced.is_none() {
-            output.line(&Line::new().bold(path).plain(" already has that version; nothing was changed"))?;
-            return Ok(Outcome::Fine);
-        }
-        let version = format!(" to the version {} at {}", reason(wanted.reason), at(wanted));
-        output.line(&Line::new().plain("restored ").bold(path).plain(version))?;
-        output.line(&Line::new().plain(match replaced {
-            Some(replaced) => format!("the previous file is kept as {}", replaced.version),
-            None => "there was no previous file".to_owned(),
-        }))?;
-        for copy in &copies {
-            output.warning(
-                &format!("{copy} has the same text: there are two copies now"),
-                Some(&format!(
-                    "to keep only one, `quipu call delete_node '{{\"id\": \"{copy}\"}}'` moves that one to the trash"
-                )),
-            );
-        }
-        if wanted.reason == TrashReason::Moved && copies.is_empty() {
-            output.aside(&Line::new().dim("the note had been moved; its file at the new path was not changed"));
+        let replaced = now_kept
+            .into_iter()
+            .find(|version| version.path.note_id() == wanted.path.note_id() && !kept.contains(version));
+        Ok(RestoreAnswer::Restored {
+            version: Row::of(wanted),
+            replaced: replaced.map(|kept| kept.version),
+            was_there,
+            copies: copies(&open.knowledge, &wanted.path),
+        })
+    }
+
+    pub(super) fn print(&self, answer: &RestoreAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        match answer {
+            RestoreAnswer::Kept(kept) => self.print_list(kept, output)?,
+            RestoreAnswer::Restored { version: Row { version, path, .. }, replaced, copies, .. } if self.json => {
+                output.json(&json!({ "path": path, "version": version, "replaced": replaced, "copies": copies }))?;
+            }
+            RestoreAnswer::Restored { version: Row { path, .. }, replaced: None, was_there: true, .. } => {
+                output.line(&Line::new().bold(path).plain(" already has that version; nothing was changed"))?;
+            }
+            RestoreAnswer::Restored { version, replaced, copies, .. } => {
+                version.print_restored(replaced.as_deref(), copies, output)?;
+            }
         }
         Ok(Outcome::Fine)
     }
@@ -125,21 +132,64 @@ impl Restore {
         })
     }
 
-    fn list(&self, kept: &[TrashedFile], output: &mut Output) -> Result<(), Failure> {
+    fn print_list(&self, kept: &[Row], output: &mut Output) -> Result<(), Failure> {
         if self.json {
-            return output.json(&kept.iter().map(row).collect::<Vec<_>>());
+            return output.json(&kept);
         }
         if kept.is_empty() {
             output
                 .aside(&Line::new().plain("no versions are kept: no note has been replaced or deleted through quipu"));
         }
-        for version in kept {
-            let Row { path, at, reason, bytes, version } = row(version);
-            let line = Line::new().plain(format!("{at}  {reason:<8}  ")).bold(path).plain(format!("  {}", size(bytes)));
+        for Row { version, path, at, reason, bytes } in kept {
+            let reason = reason.name();
+            let line =
+                Line::new().plain(format!("{at}  {reason:<8}  ")).bold(path).plain(format!("  {}", size(*bytes)));
             output.line(&line)?;
             output.line(&Line::new().dim(format!("  --version {version}")))?;
         }
         Ok(())
+    }
+}
+
+impl Row {
+    fn of(kept: &TrashedFile) -> Self {
+        let reason = match kept.reason {
+            TrashReason::Deleted => Reason::Deleted,
+            TrashReason::Replaced => Reason::Replaced,
+            TrashReason::Moved => Reason::Moved,
+        };
+        Self { version: kept.version.clone(), path: kept.path.to_string(), at: at(kept), reason, bytes: kept.size }
+    }
+
+    fn print_restored(&self, replaced: Option<&str>, copies: &[String], output: &mut Output) -> Result<(), Failure> {
+        let version = format!(" to the version {} at {}", self.reason.name(), self.at);
+        output.line(&Line::new().plain("restored ").bold(&self.path).plain(version))?;
+        output.line(&Line::new().plain(match replaced {
+            Some(replaced) => format!("the previous file is kept as {replaced}"),
+            None => "there was no previous file".to_owned(),
+        }))?;
+        for copy in copies {
+            output.warning(
+                &format!("{copy} has the same text: there are two copies now"),
+                Some(&format!(
+                    "to keep only one, `quipu call delete_node '{{\"id\": \"{copy}\"}}'` moves that one to the trash"
+                )),
+            );
+        }
+        if self.reason == Reason::Moved && copies.is_empty() {
+            output.aside(&Line::new().dim("the note had been moved; its file at the new path was not changed"));
+        }
+        Ok(())
+    }
+}
+
+impl Reason {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Replaced => "replaced",
+            Self::Moved => "moved",
+        }
     }
 }
 
@@ -158,19 +208,6 @@ fn copies(knowledge: &Knowledge, path: &VaultPath) -> Vec<String> {
 
 fn kept(knowledge: &Knowledge) -> Result<Vec<TrashedFile>, Failure> {
     knowledge.trashed().map_err(|error| Failure::failed(format!("cannot list the kept versions: {error}")))
-}
-
-fn row(kept: &TrashedFile) -> Row<'_> {
-    let path = kept.path.as_str();
-    Row { version: &kept.version, path, at: at(kept), reason: reason(kept.reason), bytes: kept.size }
-}
-
-fn reason(reason: TrashReason) -> &'static str {
-    match reason {
-        TrashReason::Deleted => "deleted",
-        TrashReason::Replaced => "replaced",
-        TrashReason::Moved => "moved",
-    }
 }
 
 fn at(kept: &TrashedFile) -> String {

@@ -3,12 +3,12 @@
 use clap::Args;
 use quipu_tools::Toolset;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ask_tool::ask;
-use super::open_vault::VaultLocation;
+use super::command_vault::CommandVault;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 
 /// Go back to an earlier version of a note, or undo a whole change to notes.
@@ -38,35 +38,34 @@ pub(crate) struct Revert {
 }
 
 impl Revert {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+    /// The answer of the tool.
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<Value, Failure> {
+        let ready = vault.open_indexed(OpenMode::Existing)?;
         let registry = ready.open.registry(Some(&[Toolset::Work, Toolset::Upkeep]));
-        if let Some(change) = &self.change {
-            if !change.starts_with('n') {
-                return Err(Failure::usage(format!("cannot undo {change}: changes to notes are named n1, n2, …"))
-                    .hint("`quipu undo` undoes changes to memory"));
-            }
-            let answer = ask(&registry, ("undo_change", "undo the change"), json!({ "change": change }), output)?;
-            if self.json {
-                output.json(&answer)?;
-                return Ok(Outcome::Fine);
-            }
-            let by = answer["undone_by"].as_str().unwrap_or_default();
-            output.line(&Line::new().plain(format!("change {change} is undone by change {by}")))?;
+        let Some(change) = &self.change else {
+            let arguments = json!({ "id": self.note, "version": self.version });
+            return ask(&registry, ("revert_node", "revert the note"), arguments, vault);
+        };
+        if !change.starts_with('n') {
+            return Err(Failure::usage(format!("cannot undo {change}: changes to notes are named n1, n2, …"))
+                .hint("`quipu undo` undoes changes to memory"));
+        }
+        ask(&registry, ("undo_change", "undo the change"), json!({ "change": change }), vault)
+    }
+
+    pub(super) fn print(&self, answer: &Value, output: &mut Output) -> Result<Outcome, Failure> {
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        if self.json {
+            output.json(answer)?;
+        } else if let Some(change) = &self.change {
+            output.line(&Line::new().plain(format!("change {change} is undone by change {}", text("undone_by"))))?;
             for step in answer["steps"].as_array().into_iter().flatten() {
                 output.line(&Line::new().plain(format!("    {}", step.as_str().unwrap_or_default())))?;
             }
-            return Ok(Outcome::Fine);
+        } else {
+            output.line(&Line::new().bold(text("id")).plain(format!(" has version {} again", text("version"))))?;
+            text("diff").lines().try_for_each(|line| output.line(&Line::new().plain(line.to_owned())))?;
         }
-        let arguments = json!({ "id": self.note, "version": self.version });
-        let answer = ask(&registry, ("revert_node", "revert the note"), arguments, output)?;
-        if self.json {
-            output.json(&answer)?;
-            return Ok(Outcome::Fine);
-        }
-        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-        output.line(&Line::new().bold(text("id")).plain(format!(" has version {} again", text("version"))))?;
-        text("diff").lines().try_for_each(|line| output.line(&Line::new().plain(line.to_owned())))?;
         Ok(Outcome::Fine)
     }
 }

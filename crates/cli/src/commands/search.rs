@@ -7,10 +7,10 @@ use quipu_core::ports::{TextMatch, TextQuery};
 use quipu_core::search::{By, NoteSearch};
 use serde::{Deserialize, Serialize};
 
-use super::open_vault::{IndexedVault, VaultLocation};
+use super::command_vault::{CommandVault, IndexedVault};
 use super::output::{Line, Output};
 use super::snippet::snippet;
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::OpenMode;
 
 /// Search the notes by meaning and words, or with --words by words alone.
@@ -51,14 +51,33 @@ pub(crate) struct Search {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, Deserialize)]
+pub(super) struct SearchAnswer {
+    found: Found,
+    without_notes: Option<String>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize, Deserialize)]
+struct Found {
     query: String,
-    matched: &'static str,
+    matched: Matched,
     hits: Vec<Hit>,
 }
 
-#[derive(Serialize)]
+/// How the query was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Matched {
+    Hybrid,
+    Phrase,
+    AllWords,
+    SimilarWords,
+    AnyWord,
+    Nothing,
+}
+
+#[derive(Serialize, Deserialize)]
 struct Hit {
     path: String,
     title: String,
@@ -70,38 +89,48 @@ struct Hit {
 }
 
 impl Search {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<SearchAnswer, Failure> {
         let query = self.query.join(" ");
         if query.trim().is_empty() {
             return Err(Failure::usage("cannot search: the query is empty")
                 .hint("give words, for instance: quipu search frozen anemometer"));
         }
-        let ready = VaultLocation::find(None, shared)?.open_indexed(OpenMode::Existing, output)?;
+        let ready = vault.open_indexed(OpenMode::Existing)?;
         let limit = usize::from(self.limit);
-        let answer =
-            if self.words { by_words(&ready, query, limit)? } else { by_everything(&ready, query, limit, output)? };
+        let found =
+            if self.words { by_words(&ready, query, limit)? } else { by_everything(&ready, query, limit, vault)? };
+        Ok(SearchAnswer { found, without_notes: ready.without_notes() })
+    }
+
+    pub(super) fn print(&self, answer: &SearchAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        let SearchAnswer { found, without_notes } = answer;
         if self.json {
-            output.json(&answer)?;
+            output.json(found)?;
         } else {
-            answer.print(output)?;
+            found.print(output)?;
         }
-        if ready.notes() == 0 {
-            output.aside(&ready.without_notes());
-        } else if answer.hits.is_empty() && !self.json {
-            output.aside(&Line::new().plain(format!("nothing found for: {}", answer.query)));
+        if let Some(text) = without_notes {
+            output.aside(&Line::new().plain(text.clone()));
+        } else if found.hits.is_empty() && !self.json {
+            output.aside(&Line::new().plain(format!("nothing found for: {}", found.query)));
         }
-        Ok(if answer.hits.is_empty() { Outcome::Negative } else { Outcome::Fine })
+        Ok(if found.hits.is_empty() { Outcome::Negative } else { Outcome::Fine })
     }
 }
 
 /// The search that agents use, with the best section of each note.
-fn by_everything(ready: &IndexedVault, query: String, limit: usize, output: &Output) -> Result<Answer, Failure> {
+fn by_everything(
+    ready: &IndexedVault,
+    query: String,
+    limit: usize,
+    vault: &CommandVault<'_>,
+) -> Result<Found, Failure> {
     let knowledge = &ready.open.knowledge;
     let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
     let findings = knowledge.search(&NoteSearch { by, ..NoteSearch::new(&query, limit) })?;
     if let Some(degraded) = &findings.degraded {
         let hint = if findings.by_meaning { "; `quipu index` embeds the rest" } else { "" };
-        output.aside(&Line::new().dim(format!("{degraded}{hint}")));
+        vault.remark(format!("{degraded}{hint}"));
     }
     let mut hits = Vec::with_capacity(findings.found.len());
     for found in &findings.found {
@@ -110,8 +139,8 @@ fn by_everything(ready: &IndexedVault, query: String, limit: usize, output: &Out
         let score = found.score() as f32 / 1000.0;
         hits.extend(hit(ready, &findings.snapshot.note(found.key).path, section, &query, score)?);
     }
-    let matched = if hits.is_empty() { "nothing" } else { "hybrid" };
-    Ok(Answer { query, matched, hits })
+    let matched = if hits.is_empty() { Matched::Nothing } else { Matched::Hybrid };
+    Ok(Found { query, matched, hits })
 }
 
 /// A section as a hit. `None` if the note was deleted or shortened after the search.
@@ -131,7 +160,7 @@ fn hit(
 }
 
 /// Sections that have the words.
-fn by_words(ready: &IndexedVault, query: String, limit: usize) -> Result<Answer, Failure> {
+fn by_words(ready: &IndexedVault, query: String, limit: usize) -> Result<Found, Failure> {
     let knowledge = &ready.open.knowledge;
     let found = knowledge.search_text(&TextQuery { text: query.clone(), limit, ..TextQuery::default() })?;
     let snapshot = knowledge.snapshot();
@@ -141,25 +170,25 @@ fn by_words(ready: &IndexedVault, query: String, limit: usize) -> Result<Answer,
         hits.extend(hit(ready, &note.path, found.section, &query, found.score)?);
     }
     let matched = match found.matched {
-        _ if hits.is_empty() => "nothing",
-        TextMatch::Phrase => "phrase",
-        TextMatch::AllWords => "all_words",
-        TextMatch::Similar => "similar_words",
-        TextMatch::AnyWord => "any_word",
+        _ if hits.is_empty() => Matched::Nothing,
+        TextMatch::Phrase => Matched::Phrase,
+        TextMatch::AllWords => Matched::AllWords,
+        TextMatch::Similar => Matched::SimilarWords,
+        TextMatch::AnyWord => Matched::AnyWord,
     };
-    Ok(Answer { query, matched, hits })
+    Ok(Found { query, matched, hits })
 }
 
-impl Answer {
+impl Found {
     fn print(&self, output: &mut Output) -> Result<(), Failure> {
         let relaxed = match self.matched {
-            "all_words" if !self.query.contains(char::is_whitespace) => {
+            Matched::AllWords if !self.query.contains(char::is_whitespace) => {
                 Some("no section has this word as typed; these have other forms of it")
             }
-            "all_words" => Some("no section has these words together; these have all of them"),
-            "similar_words" => Some("some of these words are not in the vault; these sections have similar ones"),
-            "any_word" => Some("no section has all of these words; these have some"),
-            _ => None,
+            Matched::AllWords => Some("no section has these words together; these have all of them"),
+            Matched::SimilarWords => Some("some of these words are not in the vault; these sections have similar ones"),
+            Matched::AnyWord => Some("no section has all of these words; these have some"),
+            Matched::Hybrid | Matched::Phrase | Matched::Nothing => None,
         };
         if let Some(relaxed) = relaxed {
             output.aside(&Line::new().dim(relaxed));

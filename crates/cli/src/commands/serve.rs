@@ -137,7 +137,8 @@ impl Serve {
         let Some(vault) = vault.transpose()? else { return Ok(Outcome::Fine) };
         let vault = Arc::new(vault);
         if on_terminal {
-            greet(&root, vault.offer().tools().count(), vault.owner(), http.as_ref(), output);
+            let lines = greeting(&root, vault.offer().tools().count(), vault.owner(), http.as_ref());
+            lines.iter().for_each(|line| output.aside(line));
         }
         let outcome = match http {
             None => stdio::serve(vault.clone()),
@@ -149,8 +150,8 @@ impl Serve {
     }
 }
 
-/// Prints what is served and how to connect a client.
-fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&HttpSettings>, output: &Output) {
+/// What is served and how to connect a client.
+fn greeting(root: &Path, tools: usize, owner: Option<u32>, http: Option<&HttpSettings>) -> Vec<Line> {
     let vault = root.display().to_string();
     let way = match http {
         None => "over standard input and output".to_owned(),
@@ -176,7 +177,8 @@ fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&HttpSettin
             (claude, server)
         }
     };
-    let say = |line: Line| output.aside(&line);
+    let mut lines = Vec::new();
+    let mut say = |line: Line| lines.push(line);
     say(Line::new().plain("serving ").bold(vault.clone()).plain(format!(" {way}, {tools} tools")));
     if let Some(owner) = owner {
         say(Line::new().dim(format!("Process {owner} already has the vault open; this process forwards calls to it.")));
@@ -190,6 +192,7 @@ fn greet(root: &Path, tools: usize, owner: Option<u32>, http: Option<&HttpSettin
     say(Line::new().plain(format!("  {claude}")));
     say(Line::new().dim("or add this to the settings of another client:"));
     say(Line::new().plain(format!("  {}", json!({ "mcpServers": { "quipu": server } }))));
+    lines
 }
 
 /// A word quoted for a shell.
@@ -205,19 +208,11 @@ pub(super) fn shell_quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::output::Printed;
 
     #[test]
     fn start_message_names_the_command_that_connects_a_client() {
-        let greeting = |http: Option<&HttpSettings>| {
-            let ((), printed) = Output::record(|output| greet(Path::new("/my notes"), 42, None, http, output));
-            let line = |printed: Printed| match printed {
-                Printed::Aside(line) => format!("{}\n", line.render(false)),
-                other => panic!("{other:?}"),
-            };
-            printed.into_iter().map(line).collect::<String>()
-        };
-        let said = greeting(None);
+        let lines = greeting(Path::new("/my notes"), 42, None, None);
+        let said: String = lines.iter().map(|line| format!("{}\n", line.render(false))).collect();
         assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");
         assert!(said.contains("\n  quipu install CLIENT --vault '/my notes'\n"), "{said}");
         assert!(said.contains("one of claude-code, "), "{said}");

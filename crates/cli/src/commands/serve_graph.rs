@@ -117,7 +117,7 @@ impl From<DatabaseError> for Failure {
 fn failure(error: ComposeError) -> Failure {
     match error {
         ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
-        ComposeError::Vault(error) => Failure::failed(error.to_string()),
+        ComposeError::Folder(message) | ComposeError::Unfinished(message) => Failure::failed(message),
         ComposeError::Other(error) => error.into(),
     }
 }

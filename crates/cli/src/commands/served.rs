@@ -9,13 +9,10 @@ use quipu_core::index::{FileBatch, IndexError};
 use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::served_vault::ServedVault;
-use quipu_server::service::IndexProgress;
 use quipu_tools::Registry;
-use quipu_vault::{WatchEvent, WatchOptions, watch};
 use serde_json::{Value, json};
 
-use super::output::Output;
-use super::{CommandReply, Failure, IndexCommand, Shared, exit_code};
+use super::index_command::answer_peer;
 use crate::compose::{InMemoryReason, IndexLocation, OpenVault};
 
 impl ServedVault for OpenVault {
@@ -52,21 +49,11 @@ impl ServedVault for OpenVault {
     }
 
     fn watch(&self, on_event: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String> {
-        let on_change = move |event| {
-            on_event(match event {
-                WatchEvent::Changed(paths) => Ok(FileBatch::Paths(paths)),
-                WatchEvent::Rescan => Ok(FileBatch::All),
-                WatchEvent::Warning(message) => Err(message),
-            });
-        };
-        match watch(&self.vault, WatchOptions::default(), on_change) {
-            Ok(watcher) => Ok(Box::new(watcher)),
-            Err(error) => Err(error.to_string()),
-        }
+        self.vault.watch(on_event)
     }
 
     fn prune_trash(&self, before_ns: i64) -> io::Result<usize> {
-        self.vault.prune_kept(before_ns)
+        self.vault.prune_trash(before_ns)
     }
 
     fn save(&self) {
@@ -75,36 +62,6 @@ impl ServedVault for OpenVault {
     }
 
     fn run_command(self: Arc<Self>, engine: &Engine, command: Value) -> Value {
-        json!(run_for_peer(&self, engine, command))
+        json!(answer_peer(&self, engine, command))
     }
-}
-
-/// Runs a command for another process, over the vault that this process has open.
-fn run_for_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value) -> CommandReply {
-    let shared = Shared { vault: Some(open.vault.root().to_owned()), verbose: 0, served: Some(open.clone()) };
-    let (code, printed) = Output::record(|output| {
-        let outcome = match serde_json::from_value::<IndexCommand>(command) {
-            // `status` never waits.
-            Ok(IndexCommand::Status(command)) if !engine.progress().is_over => {
-                command.run_while_reading(open, engine.progress().files, output)
-            }
-            Ok(command) => {
-                engine.indexed();
-                match engine.progress() {
-                    IndexProgress { is_over: true, .. } => command.run(&shared, Some(engine), output),
-                    IndexProgress { files, .. } => Err(Failure::failed(format!(
-                        "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
-                        std::process::id()
-                    ))
-                    .hint("retry in a minute; `quipu status` shows the progress")),
-                }
-            }
-            Err(error) => {
-                Err(Failure::failed(format!("cannot run this in the running server: unknown command: {error}"))
-                    .hint("use the same version of quipu for all clients of this vault"))
-            }
-        };
-        exit_code(outcome, output)
-    });
-    CommandReply { printed, code }
 }

@@ -8,10 +8,9 @@ use quipu_core::model::NoteKey;
 use quipu_core::staleness::{Freshness, SourceChange, StaleSource, Staleness, source_refs, unusable_refs};
 use serde::{Deserialize, Serialize};
 
-use super::open_vault::{IndexedVault, VaultLocation};
+use super::command_vault::{CommandVault, IndexedVault};
 use super::output::{Line, Output};
-use super::progress::waiting;
-use super::{Failure, Outcome, Shared};
+use super::{Failure, Outcome};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode};
 
 /// List the pages that are older than the files they describe.
@@ -42,6 +41,7 @@ JSON fields:
 pub(crate) struct Stale {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
+    #[serde(skip)]
     pub(super) folder: Option<PathBuf>,
     /// Exit with code 1 when a page is stale, or when a source could not be compared.
     #[arg(long)]
@@ -51,8 +51,8 @@ pub(crate) struct Stale {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, Deserialize)]
+pub(super) struct StaleAnswer {
     vault: String,
     counts: Counts,
     pages: Vec<Page>,
@@ -61,7 +61,7 @@ struct Answer {
     warnings: Vec<String>,
 }
 
-#[derive(Serialize, Default)]
+#[derive(Serialize, Deserialize, Default)]
 struct Counts {
     fresh: usize,
     possibly_stale: usize,
@@ -69,18 +69,18 @@ struct Counts {
     untracked: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Page {
     path: String,
     title: String,
-    staleness: &'static str,
+    staleness: String,
     refs: Vec<Ref>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Ref {
     path: String,
-    change: &'static str,
+    change: String,
     since: Option<String>,
 }
 
@@ -88,7 +88,7 @@ struct Ref {
 const LISTED: usize = 3;
 
 /// A page and one of its references.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Named {
     path: String,
     #[serde(rename = "ref")]
@@ -96,11 +96,13 @@ struct Named {
 }
 
 impl Stale {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let ready = VaultLocation::find(self.folder.as_deref(), shared)?.open_indexed(OpenMode::Existing, output)?;
-        let answer = look(&ready, output);
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<StaleAnswer, Failure> {
+        Ok(look(&vault.open_indexed(OpenMode::Existing)?, vault))
+    }
+
+    pub(super) fn print(&self, answer: &StaleAnswer, output: &mut Output) -> Result<Outcome, Failure> {
         if self.json {
-            output.json(&answer)?;
+            output.json(answer)?;
         } else {
             answer.print(output)?;
         }
@@ -110,13 +112,13 @@ impl Stale {
     }
 }
 
-fn look(ready: &IndexedVault, output: &Output) -> Answer {
+fn look(ready: &IndexedVault, vault: &CommandVault<'_>) -> StaleAnswer {
     let knowledge = &ready.open.knowledge;
     let snapshot = knowledge.snapshot();
     let (sourced, others): (Vec<NoteKey>, Vec<NoteKey>) =
         snapshot.files().partition(|key| !source_refs(snapshot.note(*key)).is_empty());
     let what = || format!("comparing {} pages with their sources", sourced.len());
-    let (judged, mut warnings) = waiting(what, output, || knowledge.freshness(&snapshot, &sourced));
+    let (judged, mut warnings) = vault.waiting(what, || knowledge.freshness(&snapshot, &sourced));
     let root = ready.open.vault.root();
     let has_history = root.ancestors().any(|folder| folder.join(".git").exists());
     if !has_history && !sourced.is_empty() && ready.open.index == IndexLocation::Memory(InMemoryReason::Missing) {
@@ -145,8 +147,8 @@ fn look(ready: &IndexedVault, output: &Output) -> Answer {
         }
     }
     // Stale before possibly stale, each by path.
-    pages.sort_by(|a, b| b.staleness.cmp(a.staleness).then_with(|| a.path.cmp(&b.path)));
-    Answer { vault: root.display().to_string(), counts, pages, never_seen, unknown, warnings }
+    pages.sort_by(|a, b| b.staleness.cmp(&a.staleness).then_with(|| a.path.cmp(&b.path)));
+    StaleAnswer { vault: root.display().to_string(), counts, pages, never_seen, unknown, warnings }
 }
 
 impl Page {
@@ -156,19 +158,20 @@ impl Page {
             change: match stale.change {
                 SourceChange::Modified => "modified",
                 SourceChange::Deleted => "deleted",
-            },
+            }
+            .to_owned(),
             since: stale.since_ns.map(time),
         };
         Self {
             path,
             title,
-            staleness: freshness.staleness.name(),
+            staleness: freshness.staleness.name().to_owned(),
             refs: freshness.stale_sources.iter().map(of).collect(),
         }
     }
 }
 
-impl Answer {
+impl StaleAnswer {
     fn print(&self, output: &mut Output) -> Result<(), Failure> {
         for page in &self.pages {
             let level = page.staleness.replace('_', " ");

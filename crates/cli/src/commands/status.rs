@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use quipu_core::index::Snapshot;
-use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore, VaultFiles};
+use quipu_core::ports::{ChangeNumber, Coverage, MemoryCounts, MemoryFailure, MemoryStore};
 use quipu_server::own_files;
 use quipu_server::sharing::{OwnerInfo, OwnerMode};
-use quipu_vault::FolderVault;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+use super::command_vault::CommandVault;
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output};
-use super::{Failure, Outcome, Shared, change};
-use crate::compose::{InMemoryReason, IndexLocation, OpenMemory, OpenMode, OpenVault};
+use super::{Failure, Outcome, change};
+use crate::compose::{InMemoryReason, IndexLocation, OpenFiles, OpenMemory, OpenMode, OpenVault};
 
 /// Show counts of the vault and its memory, and the state of the index.
 ///
@@ -50,14 +50,24 @@ JSON fields:
 pub(crate) struct Status {
     /// Folder of notes.
     #[arg(value_name = "VAULT")]
+    #[serde(skip)]
     pub(super) folder: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, Deserialize)]
+pub(super) struct StatusAnswer {
+    counts: Counts,
+    index: IndexLocation,
+    /// The server that answered.
+    server: Option<u32>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize, Deserialize)]
+struct Counts {
     vault: String,
     notes: usize,
     links: Option<Links>,
@@ -71,29 +81,29 @@ struct Answer {
     busy: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Embedding {
     passages: usize,
     embedded: usize,
     full: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Links {
     resolved: usize,
     broken: usize,
     advice: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Index {
     place: Option<String>,
-    owner: &'static str,
+    owner: String,
     bytes: Option<u64>,
     written_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Since {
     added: usize,
     changed: usize,
@@ -101,7 +111,7 @@ struct Since {
 }
 
 /// What memory holds.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct MemoryStatus {
     entities: u64,
     observations: u64,
@@ -111,7 +121,7 @@ struct MemoryStatus {
     health: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct LastChange {
     at: String,
     client: String,
@@ -119,38 +129,34 @@ struct LastChange {
 }
 
 impl Status {
-    pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let location = VaultLocation::find(self.folder.as_deref(), shared)?;
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<StatusAnswer, Failure> {
         // Before the update, which writes to these files.
-        let files = files_below(&own_files::index_folder(&location.root));
-        let is_served = location.is_served();
-        let open = location.open(OpenMode::Existing)?;
+        let files = files_below(&own_files::index_folder(&vault.location.root));
+        let is_served = vault.is_served();
+        let open = vault.open(OpenMode::Existing)?;
         if !is_served && open.index == IndexLocation::Memory(InMemoryReason::InUse) {
             // Reading every note into an index in memory would take as long as that process takes.
-            let memory = open.memory.as_ref().map_err(ToString::to_string);
-            return self.partial(&open.vault, memory, "another quipu process has it open".to_owned(), output);
+            return partial(&open.vault, open.memory_status(), "another quipu process has it open".to_owned());
         }
-        let ready = VaultLocation::index(open, output)?;
+        let ready = vault.index(open)?;
         let snapshot = ready.open.knowledge.snapshot();
-        let place = match &ready.open.index {
+        let index = ready.open.index.clone();
+        let place = match &index {
             IndexLocation::Folder(folder) => Some(folder.as_path()),
             IndexLocation::Memory(_) => None,
         };
-        let answer = Answer {
+        let counts = Counts {
             vault: ready.open.vault.root().display().to_string(),
             notes: ready.notes(),
             links: Some(count_links(&snapshot)),
             tags: Some(count_tags(&snapshot)),
             index: Index::of(place, is_served, files.as_ref()),
             // Only of the index on disk: one in memory has no vectors.
-            embedding: ready
-                .open
-                .knowledge
-                .coverage()
-                .filter(|_| matches!(ready.open.index, IndexLocation::Folder(_)))
+            embedding: place
+                .and_then(|_| ready.open.knowledge.coverage())
                 .and_then(Result::ok)
                 .map(|Coverage { passages, embedded, full }| Embedding { passages, embedded, full }),
-            memory: MemoryStatus::of(ready.open.memory.as_ref().map_err(ToString::to_string)),
+            memory: ready.open.memory_status(),
             since: Some(Since {
                 added: ready.report.added,
                 changed: ready.report.changed,
@@ -159,67 +165,61 @@ impl Status {
             ms: u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX),
             busy: None,
         };
-        self.show(&answer, &ready.open.index, output)
+        Ok(StatusAnswer { counts, index, server: is_served.then(std::process::id) })
     }
 
     /// Answers without the index, which another process has open and does not share yet.
-    pub(super) fn run_without_index(
-        self,
+    pub(super) fn answer_without_index(
+        &self,
         location: &VaultLocation,
         holder: &OwnerInfo,
-        output: &mut Output,
-    ) -> Result<Outcome, Failure> {
-        let vault = location.files()?;
+    ) -> Result<StatusAnswer, Failure> {
         let memory = location.memory(OpenMode::Existing).map_err(|failure| failure.to_string());
         let busy = match holder.mode {
             OwnerMode::Temporary => format!("{holder} is updating it"),
             OwnerMode::Shared | OwnerMode::Exclusive => format!("{holder} has it open and does not answer"),
         };
-        self.partial(&vault, memory.as_ref().map_err(Clone::clone), busy, output)
+        partial(&location.files()?, MemoryStatus::of(memory.as_ref().map_err(Clone::clone)), busy)
     }
 
     /// Answers in the server that is still reading the vault.
-    pub(super) fn run_while_reading(
-        self,
-        open: &OpenVault,
-        files: usize,
-        output: &mut Output,
-    ) -> Result<Outcome, Failure> {
+    pub(super) fn answer_while_reading(&self, open: &OpenVault, files: usize) -> Result<StatusAnswer, Failure> {
         let busy = format!("the server (process {}) is reading the vault, {files} files so far", std::process::id());
-        self.partial(&open.vault, open.memory.as_ref().map_err(ToString::to_string), busy, output)
+        partial(&open.vault, open.memory_status(), busy)
     }
 
-    fn partial(
-        self,
-        vault: &FolderVault,
-        memory: Result<&OpenMemory, String>,
-        busy: String,
-        output: &mut Output,
-    ) -> Result<Outcome, Failure> {
-        let folder = own_files::index_folder(vault.root());
-        let files = files_below(&folder);
-        let answer = Answer {
-            vault: vault.root().display().to_string(),
-            notes: vault.list().map_err(|error| Failure::failed(error.to_string()))?.files.len(),
-            links: None,
-            tags: None,
-            index: Index::of(Some(&folder), true, files.as_ref()),
-            embedding: None,
-            memory: MemoryStatus::of(memory),
-            since: None,
-            ms: 0,
-            busy: Some(busy),
-        };
-        self.show(&answer, &IndexLocation::Folder(folder), output)
-    }
-
-    fn show(self, answer: &Answer, place: &IndexLocation, output: &mut Output) -> Result<Outcome, Failure> {
+    pub(super) fn print(&self, answer: &StatusAnswer, output: &mut Output) -> Result<Outcome, Failure> {
         if self.json {
-            output.json(answer)?;
+            output.json(&answer.counts)?;
         } else {
-            answer.print(place, output)?;
+            answer.print(output)?;
         }
         Ok(Outcome::Fine)
+    }
+}
+
+/// An answer without the index.
+fn partial(vault: &OpenFiles, memory: MemoryStatus, busy: String) -> Result<StatusAnswer, Failure> {
+    let folder = own_files::index_folder(vault.root());
+    let files = files_below(&folder);
+    let counts = Counts {
+        vault: vault.root().display().to_string(),
+        notes: vault.port().list().map_err(|error| Failure::failed(error.to_string()))?.files.len(),
+        links: None,
+        tags: None,
+        index: Index::of(Some(&folder), true, files.as_ref()),
+        embedding: None,
+        memory,
+        since: None,
+        ms: 0,
+        busy: Some(busy),
+    };
+    Ok(StatusAnswer { counts, index: IndexLocation::Folder(folder), server: None })
+}
+
+impl OpenVault {
+    fn memory_status(&self) -> MemoryStatus {
+        MemoryStatus::of(self.memory.as_ref().map_err(ToString::to_string))
     }
 }
 
@@ -227,7 +227,7 @@ impl Index {
     fn of(place: Option<&Path>, is_others: bool, files: Option<&Files>) -> Self {
         Self {
             place: place.map(|folder| folder.display().to_string()),
-            owner: if is_others { "other" } else { "none" },
+            owner: if is_others { "other" } else { "none" }.to_owned(),
             bytes: files.map(|files| files.bytes),
             written_at: files.and_then(|files| files.newest).map(|time| format!("{time:.0}")),
         }
@@ -276,33 +276,36 @@ impl MemoryStatus {
     }
 }
 
-impl Answer {
-    fn print(&self, place: &IndexLocation, output: &mut Output) -> Result<(), Failure> {
+impl StatusAnswer {
+    fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        let Counts { index, busy, .. } = &self.counts;
         let row = |name: &str, value: String| Line::new().dim(format!("{name:<8}")).plain(value);
-        output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.vault.clone()))?;
+        output.line(&Line::new().dim(format!("{:<8}", "vault")).bold(self.counts.vault.clone()))?;
         let no_notes = "; give another folder with --vault, or put Markdown files here";
-        output.line(&row("notes", format!("{}{}", self.notes, if self.notes == 0 { no_notes } else { "" })))?;
-        if let Some(Links { resolved, broken, advice }) = &self.links {
+        output.line(&row(
+            "notes",
+            format!("{}{}", self.counts.notes, if self.counts.notes == 0 { no_notes } else { "" }),
+        ))?;
+        if let Some(Links { resolved, broken, advice }) = &self.counts.links {
             let hint = if *broken > 0 { "; `quipu doctor` lists them" } else { "" };
             output.line(&row("links", format!("{resolved} resolved, {broken} broken{hint}")))?;
             if let Some(advice) = advice {
                 output.line(&row("", advice.clone()))?;
             }
         }
-        if let Some(tags) = self.tags {
+        if let Some(tags) = self.counts.tags {
             output.line(&row("tags", tags.to_string()))?;
         }
-        let kept = match (self.index.bytes, &self.index.written_at) {
+        let kept = match (index.bytes, &index.written_at) {
             (Some(bytes), Some(at)) => format!("{}, last written {at}", size(bytes)),
             _ => "new".to_owned(),
         };
-        let index = match (place, &self.busy) {
+        let index = match (&self.index, busy) {
             (IndexLocation::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
-            // This runs in the process that has the index open.
-            (IndexLocation::Folder(folder), None) if self.index.owner == "other" => {
-                format!("{}, {kept}, in use by process {}", folder.display(), std::process::id())
-            }
-            (IndexLocation::Folder(folder), None) => format!("{}, {kept}", folder.display()),
+            (IndexLocation::Folder(folder), None) => match self.server {
+                Some(server) => format!("{}, {kept}, in use by process {server}", folder.display()),
+                None => format!("{}, {kept}", folder.display()),
+            },
             (IndexLocation::Memory(InMemoryReason::InUse), _) => format!("in use by another quipu process, {kept}"),
             (IndexLocation::Memory(InMemoryReason::Unwritable(reason)), _) => {
                 format!("in memory, its folder cannot be used: {reason}")
@@ -310,7 +313,7 @@ impl Answer {
             (IndexLocation::Memory(InMemoryReason::Missing), _) => "none yet; `quipu index` creates it".to_owned(),
         };
         output.line(&row("index", index))?;
-        if let Some(Embedding { passages, embedded, full }) = self.embedding {
+        if let Some(Embedding { passages, embedded, full }) = self.counts.embedding {
             let hint = match () {
                 () if embedded < passages => "; `quipu index` or a running server embeds the rest",
                 () if full < passages => "; `quipu index --wait` or a running server embeds the rest",
@@ -319,9 +322,9 @@ impl Answer {
             let text = meaning(&Coverage { passages, embedded, full });
             output.line(&row("meaning", format!("{text}{hint}")))?;
         }
-        output.line(&row("memory", self.memory.text()))?;
-        if let Some(Since { added, changed, removed }) = self.since
-            && matches!(place, IndexLocation::Folder(_))
+        output.line(&row("memory", self.counts.memory.text()))?;
+        if let Some(Since { added, changed, removed }) = self.counts.since
+            && matches!(self.index, IndexLocation::Folder(_))
             && added + changed + removed > 0
         {
             let indexed = format!("{added} added, {changed} changed, {removed} removed since then, now indexed");

@@ -3,20 +3,16 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 use jiff::Zoned;
 use quipu_core::model::VaultPath;
-use quipu_core::ports::NoteFeed;
 use quipu_core::sync::{
     Action, Base, BaseChange, BaseLog, Conflict, Direction, Side, SkippedFile, Step, Sync, SyncCounts, SyncError,
     SyncOptions, SyncReport,
 };
 use quipu_own_folder::OwnFolder;
 use quipu_server::own_files::own_folder;
-use quipu_store_postgres::{Graph, PostgresVault};
-use quipu_vault::FolderVault;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
@@ -24,7 +20,7 @@ use super::database::{DatabaseOption, choose_graph};
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output, counted};
 use super::{Failure, Outcome, Shared};
-use crate::compose;
+use crate::compose::{GraphFiles, OpenFiles};
 
 /// Notes of one kind that are listed.
 const LISTED: usize = 20;
@@ -47,8 +43,8 @@ pub(super) struct SyncTarget {
 
 /// An open folder and an open graph.
 pub(super) struct OpenSync {
-    pub(super) folder: Arc<FolderVault>,
-    pub(super) graph: Arc<PostgresVault>,
+    pub(super) folder: OpenFiles,
+    pub(super) graph: GraphFiles,
     pub(super) log: BaseFile,
     pub(super) name: String,
     allow_deletes: bool,
@@ -61,13 +57,13 @@ impl SyncTarget {
         let database = self.database.open()?;
         let graph = choose_graph(&database, self.graph.as_deref())?;
         let folder = location.writable_files()?;
-        compose::make_own_folder(&folder).map_err(|error| {
+        folder.make_own_folder().map_err(|error| {
             Failure::failed(format!("cannot create .quipu in {}: {error}", folder.root().display()))
                 .hint("make the folder writable: what is in sync is recorded there")
         })?;
-        let mut log = BaseFile::open(folder.root(), &graph)?;
-        let vault = PostgresVault::new(database, &graph);
-        let head = vault.head().map_err(|error| Failure::failed(error.to_string()))?;
+        let mut log = BaseFile::open(folder.root(), &graph.name, graph.uid())?;
+        let files = GraphFiles::open(database, &graph);
+        let head = files.feed.head().map_err(|error| Failure::failed(error.to_string()))?;
         if log.base.is_empty() {
             output.aside(&Line::new().dim("only notes are synchronised; images and other files stay in the folder"));
         } else if head < log.base.position() {
@@ -75,8 +71,7 @@ impl SyncTarget {
             let message = format!("the graph {} is older than at the last run, as after a restore", graph.name);
             output.warning(&message, Some("notes that differ are conflicts now, and nothing is deleted"));
         }
-        let (folder, graph_files) = (Arc::new(folder), Arc::new(vault));
-        Ok(OpenSync { folder, graph: graph_files, log, name: graph.name, allow_deletes: self.allow_deletes })
+        Ok(OpenSync { folder, graph: files, log, name: graph.name, allow_deletes: self.allow_deletes })
     }
 }
 
@@ -97,9 +92,9 @@ impl OpenSync {
 
     /// Compares every note once, in one direction.
     pub(super) fn run_once(&mut self, options: SyncOptions) -> Result<SyncReport, Failure> {
-        let head = self.graph.head().map_err(|error| Failure::failed(error.to_string()))?;
+        let head = self.graph.feed.head().map_err(|error| Failure::failed(error.to_string()))?;
         let is_dry = options.dry_run;
-        let (folder, graph) = (self.folder.clone(), self.graph.clone());
+        let (folder, graph) = (self.folder.port(), self.graph.files.clone());
         let report =
             Sync { folder: &*folder, graph: &*graph, options }.all(&mut self.log).map_err(|error| failed(&error))?;
         if !is_dry {
@@ -136,15 +131,15 @@ pub(super) struct BaseFile {
 }
 
 impl BaseFile {
-    fn open(root: &Path, graph: &Graph) -> Result<Self, Failure> {
+    fn open(root: &Path, graph: &str, uid: &str) -> Result<Self, Failure> {
         let cannot = |error: io::Error| {
             Failure::failed(format!("cannot open what is in sync, in {}: {error}", own_folder(root).display()))
         };
         let folder = OwnFolder::open(&own_folder(root)).map_err(cannot)?;
-        let name = format!("sync-{}", graph.uid());
+        let name = format!("sync-{uid}");
         let lock = folder.file(&format!("{name}.lock"), OFlags::RDWR | OFlags::CREATE).map_err(cannot)?;
         if lock.try_lock().is_err() {
-            let message = format!("cannot synchronise {} with {}: another run does", root.display(), graph.name);
+            let message = format!("cannot synchronise {} with {}: another run does", root.display(), graph);
             return Err(Failure::failed(message).hint("end the other `quipu push`, `pull` or `mirror`, or wait for it"));
         }
         Self::load(folder, name, lock).map_err(cannot)

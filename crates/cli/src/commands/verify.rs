@@ -40,7 +40,7 @@ impl Verify {
         // The rows of a corrupt file cannot be counted.
         let (counts, changes) = match outcome {
             Outcome::Fine => (store.counts()?, store.head()?.0),
-            Outcome::Negative | Outcome::Remote(_) => Default::default(),
+            Outcome::Negative => Default::default(),
         };
         if self.json {
             output.json(&json!({

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::{NoSources, SystemClock, VectorStore};
+use quipu_core::ports::{NoSources, NoteFeed, SystemClock, VaultFiles, VectorStore};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_server::service::Measure;
@@ -174,6 +174,19 @@ impl TokenSource for DatabaseTokens {
 
     fn may_wait(&self) -> bool {
         true
+    }
+}
+
+/// The notes of a graph without its index, and their change feed.
+pub(crate) struct GraphFiles {
+    pub(crate) files: Arc<dyn VaultFiles>,
+    pub(crate) feed: Arc<dyn NoteFeed>,
+}
+
+impl GraphFiles {
+    pub(crate) fn open(database: Arc<PostgresDatabase>, graph: &Graph) -> Self {
+        let vault = Arc::new(PostgresVault::new(database, graph));
+        Self { files: vault.clone(), feed: vault }
     }
 }
 

@@ -142,3 +142,47 @@ fn flags_choose_the_tools() {
     assert!(!names.contains(&"create_node") && !names.contains(&"get_document"), "{names:?}");
     server.end();
 }
+
+#[test]
+fn command_prints_the_same_with_and_without_a_running_server() {
+    let vault = Sandbox::example();
+    vault.write("Broken.md", "# Broken\n\n[[nowhere]]");
+    vault.write("Sourced.md", "---\nsource_refs: gone.txt\n---\n");
+    vault.run(&["index"]).expect(0);
+    vault.run(&["call", "create_node", r#"{"id": "Kept.md", "content": "one"}"#]).expect(0);
+    vault.run(&["call", "delete_node", r#"{"id": "Kept.md"}"#]).expect(0);
+    let commands: [&[&str]; 20] = [
+        &["search", "--words", "melting ice"],
+        &["search", "--words", "--json", "nosuchword"],
+        &["search", " "],
+        &["query", "--group-by", "tags"],
+        &["query", "status = nothing"],
+        &["query", "status ="],
+        &["call"],
+        &["call", "get_node", "--schema"],
+        &["call", "get_hubs", "{}"],
+        &["call", "get_node", r#"{"id": "none.md"}"#],
+        &["call", "get_nod"],
+        &["stale"],
+        &["history", "Kept.md"],
+        &["history", "none.md"],
+        &["diff", "Kept.md"],
+        &["revert", "--change", "12"],
+        &["restore"],
+        &["doctor", "--check"],
+        &["doctor", "--json"],
+        &["picture", "station/power.md", "--depth", "1", "--format", "dot"],
+    ];
+    let alone: Vec<String> = commands.iter().map(|command| vault.run(command).to_string()).collect();
+    let mut server = Server::start(&vault, &["--no-watch"]);
+    server.call("list_nodes", &serde_json::json!({}));
+    for (command, alone) in commands.iter().zip(alone) {
+        assert_eq!(vault.run(command).to_string(), alone, "{command:?}");
+    }
+    // The command writes the file itself, in its own folder, not the server.
+    let ran = vault.run(&["picture", "--format", "svg", "-o", "graph.svg"]).expect(0);
+    assert!(vault.root().join("graph.svg").exists(), "{ran}");
+    let restored = vault.run(&["restore", "kept.md"]).expect(0);
+    assert!(restored.stdout.starts_with("restored kept.md to the version deleted at "), "{restored}");
+    server.end();
+}

@@ -1,0 +1,238 @@
+//! Commands that need the index. Each has two halves: `answer` runs where the index is open, in this process or in the server
+//! that has the vault open; `print` runs in the process that the user started.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use quipu_server::engine::Engine;
+use quipu_server::own_files::own_folder;
+use quipu_server::served_vault::VaultSource;
+use quipu_server::service::IndexProgress;
+use quipu_server::sharing::{self, CommandOutcome, OwnerCommand, OwnerInfo, OwnerLock, Retry, WaitPolicy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::command_vault::{CommandVault, Notice};
+use super::open_vault::VaultLocation;
+use super::output::Output;
+use super::{Outcome, Shared, progress};
+use super::{call, diff, doctor, history, index, picture, query, restore, revert, search, stale, status};
+use crate::compose::OpenVault;
+use crate::failure::Failure;
+
+/// If a server has the vault open these commands run there: the index is current, has vectors, and clients see at once what
+/// the command writes.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum IndexCommand {
+    Index(index::Index),
+    Status(status::Status),
+    Search(search::Search),
+    Query(query::Query),
+    Call(call::Call),
+    Stale(stale::Stale),
+    History(history::History),
+    Diff(diff::Diff),
+    Revert(revert::Revert),
+    Restore(restore::Restore),
+    Doctor(doctor::Doctor),
+    Picture(picture::Picture),
+}
+
+/// The answer to the command of the same name.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum IndexAnswer {
+    Index(index::IndexedFiles),
+    Status(Box<status::StatusAnswer>),
+    Search(search::SearchAnswer),
+    Query(query::QueryAnswer),
+    Call(call::CallAnswer),
+    Stale(stale::StaleAnswer),
+    History(history::HistoryAnswer),
+    Diff(Value),
+    Revert(Value),
+    Restore(restore::RestoreAnswer),
+    Doctor(doctor::DoctorAnswer),
+    Picture(Box<picture::PictureAnswer>),
+}
+
+/// What a server returns for a command that it ran for another process.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CommandReply {
+    notices: Vec<Notice>,
+    answer: Result<IndexAnswer, Failure>,
+}
+
+impl IndexCommand {
+    /// The lock is that of the vault, if this process holds it, and is held until the answer is complete.
+    fn answer(&self, vault: &CommandVault<'_>, lock: Option<OwnerLock>) -> Result<IndexAnswer, Failure> {
+        Ok(match self {
+            Self::Index(command) => IndexAnswer::Index(command.answer(vault, lock)?),
+            Self::Status(command) => IndexAnswer::Status(Box::new(command.answer(vault)?)),
+            Self::Search(command) => IndexAnswer::Search(command.answer(vault)?),
+            Self::Query(command) => IndexAnswer::Query(command.answer(vault)?),
+            Self::Call(command) => IndexAnswer::Call(command.answer(vault)?),
+            Self::Stale(command) => IndexAnswer::Stale(command.answer(vault)?),
+            Self::History(command) => IndexAnswer::History(command.answer(vault)?),
+            Self::Diff(command) => IndexAnswer::Diff(command.answer(vault)?),
+            Self::Revert(command) => IndexAnswer::Revert(command.answer(vault)?),
+            Self::Restore(command) => IndexAnswer::Restore(command.answer(vault)?),
+            Self::Doctor(command) => IndexAnswer::Doctor(command.answer(vault)?),
+            Self::Picture(command) => IndexAnswer::Picture(Box::new(command.answer(vault)?)),
+        })
+    }
+
+    fn print(&self, answer: IndexAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+        match (self, answer) {
+            (Self::Index(command), IndexAnswer::Index(answer)) => command.print(&answer, output),
+            (Self::Status(command), IndexAnswer::Status(answer)) => command.print(&answer, output),
+            (Self::Search(command), IndexAnswer::Search(answer)) => command.print(&answer, output),
+            (Self::Query(command), IndexAnswer::Query(answer)) => command.print(&answer, output),
+            (Self::Call(command), IndexAnswer::Call(answer)) => command.print(answer, output),
+            (Self::Stale(command), IndexAnswer::Stale(answer)) => command.print(&answer, output),
+            (Self::History(command), IndexAnswer::History(answer)) => command.print(&answer, output),
+            (Self::Diff(command), IndexAnswer::Diff(answer)) => command.print(&answer, output),
+            (Self::Revert(command), IndexAnswer::Revert(answer)) => command.print(&answer, output),
+            (Self::Restore(command), IndexAnswer::Restore(answer)) => command.print(&answer, output),
+            (Self::Doctor(command), IndexAnswer::Doctor(answer)) => command.print(&answer, output),
+            (Self::Picture(command), IndexAnswer::Picture(answer)) => command.print(&answer, output),
+            _ => Err(unreadable("it is the answer to another command")),
+        }
+    }
+
+    /// The vault's folder, if the command names one.
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Index(command) => command.folder.as_deref(),
+            Self::Status(command) => command.folder.as_deref(),
+            Self::Stale(command) => command.folder.as_deref(),
+            Self::Doctor(command) => command.folder.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` or `revert`
+    /// may restore what the first one replaced.
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Restore(_) | Self::Revert(_) => Retry::No,
+            Self::Index(_)
+            | Self::Status(_)
+            | Self::Search(_)
+            | Self::Query(_)
+            | Self::History(_)
+            | Self::Diff(_)
+            | Self::Call(_)
+            | Self::Stale(_)
+            | Self::Doctor(_)
+            | Self::Picture(_) => Retry::Yes,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Index(_) => "index",
+            Self::Status(_) => "status",
+            Self::Search(_) => "search",
+            Self::Query(_) => "query",
+            Self::Call(_) => "call",
+            Self::Stale(_) => "stale",
+            Self::History(_) => "history",
+            Self::Diff(_) => "diff",
+            Self::Revert(_) => "revert",
+            Self::Restore(_) => "restore",
+            Self::Doctor(_) => "doctor",
+            Self::Picture(_) => "picture",
+        }
+    }
+
+    /// Gets the answer from the server that has the vault open, or in this process if there is none, and prints it.
+    pub(super) fn run(mut self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
+        match &mut self {
+            Self::Call(command) => command.prepare()?,
+            Self::Picture(command) => command.check()?,
+            _ => {}
+        }
+        let location = VaultLocation::find(self.folder(), shared)?;
+        let answer = self.find_answer(location, output)?;
+        self.print(answer, output)
+    }
+
+    fn find_answer(&self, location: VaultLocation, output: &Output) -> Result<IndexAnswer, Failure> {
+        let request = OwnerCommand {
+            name: self.name(),
+            command: serde_json::to_value(self).map_err(|error| Failure::failed(error.to_string()))?,
+            retry: self.retry(),
+            wait: if matches!(self, Self::Status(_)) { WaitPolicy::Never } else { WaitPolicy::UntilFree },
+        };
+        if let Self::Index(_) = self {
+            // The lock is in that folder: without one, other commands could not tell that the index is being made. If the
+            // folder cannot be created, the command says so.
+            let _ = VaultSource::own_folder(&location);
+        }
+        let what = || match OwnerInfo::read(&own_folder(&location.root)) {
+            Some(holder) => format!("waiting for {holder}, which is using this vault"),
+            None => "waiting for another quipu process, which is using this vault".to_owned(),
+        };
+        let outcome = progress::waiting(what, output, || sharing::run_in_owner(&location.root, request));
+        match (outcome, self) {
+            (CommandOutcome::Reply(reply), _) => {
+                let CommandReply { notices, answer } =
+                    serde_json::from_value(reply).map_err(|error| unreadable(&error.to_string()))?;
+                notices.iter().for_each(|notice| notice.print(output));
+                answer
+            }
+            (CommandOutcome::Failed(message), _) => Err(Failure::failed(message)),
+            (CommandOutcome::Busy(holder), Self::Status(command)) => {
+                Ok(IndexAnswer::Status(Box::new(command.answer_without_index(&location, &holder)?)))
+            }
+            (CommandOutcome::Busy(holder), _) => {
+                Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
+                    .hint("run this again when that process has ended"))
+            }
+            (CommandOutcome::RunHere(lock), _) => self.answer(&CommandVault::of_user(location, output), lock),
+        }
+    }
+}
+
+fn unreadable(why: &str) -> Failure {
+    Failure::failed(format!("cannot read the reply of the server that has this vault open: {why}"))
+        .hint("use the same version of quipu for all clients of this vault")
+}
+
+/// Answers a command of another process, over the vault that this process has open.
+pub(super) fn answer_peer(open: &Arc<OpenVault>, engine: &Engine, command: Value) -> CommandReply {
+    let mut notices = Vec::new();
+    let answer = answer_in_server(open, engine, command, &mut notices);
+    CommandReply { notices, answer }
+}
+
+fn answer_in_server(
+    open: &Arc<OpenVault>,
+    engine: &Engine,
+    command: Value,
+    notices: &mut Vec<Notice>,
+) -> Result<IndexAnswer, Failure> {
+    let command: IndexCommand = serde_json::from_value(command).map_err(|error| {
+        Failure::failed(format!("cannot run this in the running server: unknown command: {error}"))
+            .hint("use the same version of quipu for all clients of this vault")
+    })?;
+    // `status` never waits.
+    if let (IndexCommand::Status(command), IndexProgress { files, is_over: false }) = (&command, engine.progress()) {
+        return Ok(IndexAnswer::Status(Box::new(command.answer_while_reading(open, files)?)));
+    }
+    engine.indexed();
+    if let IndexProgress { files, is_over: false } = engine.progress() {
+        return Err(Failure::failed(format!(
+            "cannot answer yet: the server (process {}) is still reading the vault, {files} files so far",
+            std::process::id()
+        ))
+        .hint("retry in a minute; `quipu status` shows the progress"));
+    }
+    let vault = CommandVault::of_server(engine, open.clone())?;
+    let answer = command.answer(&vault, None);
+    notices.extend(vault.into_notices());
+    answer
+}
