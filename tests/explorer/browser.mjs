@@ -5,10 +5,12 @@
 // with the tools. Prints the totals alone on the last line.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { changesView } from "./changes.mjs";
 import { chat } from "./chat.mjs";
 import { graphView, overlapping } from "./graph.mjs";
 import { hostile } from "./hostile.mjs";
 import { noteView, states } from "./notes.mjs";
+import { picturePage } from "./picture.mjs";
 import { agent, check, connectedAgent, copied, everyView, example, explorer, finish, launch, open, page, quipu, real, reals, serious, started, stop, until, visit } from "./session.mjs";
 import { isTrue, seedMemory } from "./truth.mjs";
 import { entityHistory, versions } from "./versions.mjs";
@@ -278,12 +280,22 @@ check("the call of an agent of another process is in the feed", await until(isIn
 check("the graph has the new note", await until(async () => (await api("/api/graph")).notes.id.includes("live.md")));
 
 /* Merge, and undo it */
-const twins = ["Barometer of the station", "Barometer of the stations"].map((name) => agent(place, "create_entity", { name, entity_type: "Device", force: true }).entity_id);
+const twins = ["Barometer of the station", "Barometer of the stations"].map((name) => agent(place, "create_entity", { name, entity_type: "Device", observations: ["Only one of them has it."], force: true }).entity_id);
 await tab.evaluate(() => (location.hash = "#/memory/duplicates"));
 await tab.click('.pair-head:has-text("Barometer of the stations")');
-await tab.click('.compared button:has-text("Keep this one") >> nth=0');
-await tab.waitForSelector('.compared .notice:has-text("Merged")');
 const known = async () => (await api("/api/call/list_entities", { per_page: 100 })).answer.entities.filter((one) => twins.includes(one.entity_id)).length;
+await tab.click('.compared button:has-text("Keep this one") >> nth=0');
+const preview = await until(() => tab.$eval(".preview", (view) => view.textContent));
+check("a merge is shown before it is done", /After the merge: Barometer of the station.*1 observation and 0 relations move.*also called.*Barometer of the station.*Only one of them has it/s.test(preview), preview);
+{
+  const found = await serious(tab);
+  check("preview of a merge: axe finds nothing serious", !found.length, found);
+}
+await tab.click('.preview button:has-text("Cancel")');
+check("a merge that is cancelled changes nothing", !(await tab.$(".preview")) && (await known()) === 2);
+await tab.click('.compared button:has-text("Keep this one") >> nth=0');
+await tab.click('.preview button:has-text("Merge")');
+await tab.waitForSelector('.compared .notice:has-text("Merged")');
 check("a merge leaves one of the two", await until(async () => (await known()) === 1));
 await tab.click('.compared .notice button:has-text("Undo")');
 check("undo brings the other back", await until(async () => (await known()) === 2));
@@ -414,7 +426,7 @@ if (real) {
       scene.setCamera({ x, y, angle: 0, ratio });
       for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
     }, ratio);
-    const labels = await tab.evaluate(() => window.quipuScene.written.length);
+    const labels = await tab.evaluate(() => window.quipuScene.overlay.written.length);
     const pairs = await overlapping(tab);
     check(`real vault: labels do not overlap at a zoom of ${ratio}`, labels > 0 && !pairs.length, [labels, pairs]);
   }
@@ -453,6 +465,8 @@ for (const vault of reals) {
 
 await graphView(browser);
 await noteView(browser);
+await changesView(browser);
+await picturePage(browser);
 await states(browser);
 await hostile(browser);
 await chat(browser, place);

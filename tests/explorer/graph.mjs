@@ -29,7 +29,7 @@ const rested = (tab) => tab.evaluate(() => new Promise((resolve) => requestAnima
 /** Labels that share a place, in the picture as it is. */
 export const overlapping = (tab) =>
   tab.evaluate(() => {
-    const { written } = window.quipuScene;
+    const { written } = window.quipuScene.overlay;
     const meet = ([ax, ay, aw, ah], [bx, by, bw, bh]) => ax < bx + bw && bx < ax + aw && ay < by + bh && by < ay + ah;
     return written.flatMap((a, n) => written.slice(n + 1).filter((b) => meet(a.box, b.box)).map((b) => [a.text, b.text]));
   });
@@ -65,7 +65,7 @@ async function typedLinks(tab) {
   await tab.click("text=Clear filters");
   await until(async () => (await shown()) === all);
   await visit(tab, "#/graph/note/one.md");
-  const names = () => state(tab, `scene.written.map(({ text }) => text)`);
+  const names = () => state(tab, `scene.overlay.written.map(({ text }) => text)`);
   check("the links of a selected node have the names of their types", await until(async () => (await names()).filter((name) => ["depends on", "conflicts with"].includes(name)).length === 2), await names());
   await visit(tab, "#/graph");
 }
@@ -90,7 +90,7 @@ async function filters(tab) {
 }
 
 async function paths(tab) {
-  const path = () => state(tab, `(scene.path ?? []).map((node) => model.data.notes.id[node]).join(" ")`);
+  const path = () => state(tab, `(scene.shown.path ?? []).map((node) => model.data.notes.id[node]).join(" ")`);
   const expected = "four.md two.md one.md three.md";
   await tab.click('button[aria-label="Show all"]');
   await rested(tab);
@@ -129,7 +129,7 @@ async function neighbourhoods(tab) {
   await tab.click('button[aria-label="Show all"]');
   await rested(tab);
   await tab.mouse.move(...(await place(tab, "two.md")));
-  const lit = () => state(tab, `[...(scene.litNodes(scene.hovered) ?? [])].map((node) => model.data.notes.id[node]).sort().join()`);
+  const lit = () => state(tab, `[...(scene.overlay.litNodes(scene.shown.hovered) ?? [])].map((node) => model.data.notes.id[node]).sort().join()`);
   check("hovering shows a node with its neighbours", await until(async () => (await lit()) === "five.md,four.md,one.md,two.md"), await lit());
   await tab.mouse.move(700, 110);
   await visit(tab, "#/graph/note/four.md");

@@ -38,6 +38,10 @@ const NOTES = {
   addresses: repeated("http://a.b/ "),
   "marks": repeated("==a"),
   "entities": repeated("&amp"),
+  // As long as a block may be that is coloured, for each way to cut code.
+  code: ["css -", "yaml ", "yaml - ", "yaml a.", "yaml 1", 'json "a" ', 'json "\\', "rust '", "js `", "js /* ", 'sh "\\', "sh --", "py '''", "sql --", "html <!-- ", "html <a", "diff +"]
+    .map((part) => `\`\`\`\`${part.split(" ")[0]}\n${(part.slice(part.indexOf(" ") + 1) || " ").repeat(50_000).slice(0, 50_000)}\n\`\`\`\`\n`)
+    .join("\n"),
 };
 
 export async function hostile(browser) {

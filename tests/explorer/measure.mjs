@@ -1,13 +1,15 @@
 // How fast the picture is: measure.mjs BINARY MODULES PROFILE [PAGE]
 //
 // For 1k, 10k and 50k notes: a tab that opens at the graph, until the first picture, at the first visit and later; frame times while
-// the picture is dragged; a keystroke in the search until its results; transfer and memory. Beside it what a page would otherwise do:
+// the picture is dragged; a keystroke in the search until its results; transfer and memory; at the first size Lighthouse's score for
+// accessibility. Beside it what a page would otherwise do:
 // lay the same graph out itself, as note programs do, here by d3-force with its defaults and without any drawing. The table goes to the
 // place for it in PAGE, else to the output. SIZES=1000,10000 measures others.
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
+import { accessibility } from "./lighthouse.mjs";
 import { copied, launch, modules, open, page, stop, until } from "./session.mjs";
 
 const [profile, target] = process.argv.slice(4);
@@ -86,7 +88,7 @@ async function dragged(tab) {
 
 const QUERIES = ["text", "text of", "note 7", "note 71", "note 712", "of note", "group", "text note 3", "note 31", "note 310"];
 
-/** From the input of a letter to the frame with its results, which waits 80 ms for the next letter. */
+/** From the input of a letter to the frame with its results. A letter that follows another within 80 ms waits; these do not. */
 async function keystrokes(tab) {
   await tab.evaluate(() => (location.hash = "#/search"));
   await tab.waitForSelector(".search-box input");
@@ -149,7 +151,7 @@ const renderer = (tab) =>
   });
 
 /** One column of the table: what it is called, and what was measured. */
-async function measured(browser, notes) {
+async function measured(browser, notes, isFirst) {
   const place = copied(null);
   mkdirSync(place.vault, { recursive: true });
   generate(place.vault, notes);
@@ -168,6 +170,7 @@ async function measured(browser, notes) {
   const typed = await keystrokes(tab);
   await context.close();
   const graph = await ask("/api/graph");
+  const judged = isFirst ? await accessibility(base, token) : null;
   await stop(child);
   const force = await forceLayout(browser, { size: graph.x.length, edges: graph.edges });
   const rows = {
@@ -178,20 +181,27 @@ async function measured(browser, notes) {
     "later visits: until the picture": ms(picture),
     "frame while dragging, median / 95 %": both(times),
     "script of a frame, median / 95 %": both(scripts),
-    "keystroke to results, of which 80 ms wait for the next, median / 95 %": both(typed),
+    "keystroke to results, median / 95 %": both(typed),
     "memory of the page": memory,
     "force layout in the page: one step, median": ms(percentile(force.steps, 0.5)),
     "until it rests": ms(force.steps.reduce((sum, step) => sum + step, 0)),
     "its memory": force.memory,
   };
-  return { name: notes.toLocaleString("en"), rows, drawnBy };
+  return { name: notes.toLocaleString("en"), rows, drawnBy, judged };
+}
+
+/** All views with one score in one sentence, else each. */
+function judgement({ version, scores }) {
+  const [lowest, most] = [Math.min, Math.max].map((pick) => pick(...scores.map(({ score }) => score)));
+  const each = scores.map(({ view, score }) => (lowest === most ? view : `${view} ${score}`)).join(", ");
+  return `Accessibility by Lighthouse ${version}${lowest === most ? `: ${lowest} of 100 for each view` : ", of 100"} (${each}).`;
 }
 
 const browser = await launch();
 const load = Math.round(loadavg()[0]);
 const columns = [];
 for (const notes of (process.env.SIZES ?? "1000,10000,50000").split(",").map(Number)) {
-  columns.push(await measured(browser, notes));
+  columns.push(await measured(browser, notes, !columns.length));
   console.error(JSON.stringify(columns.at(-1)));
 }
 await browser.close();
@@ -203,6 +213,7 @@ const table = [
   line(["notes", ...columns.map(({ name }) => name)]),
   line(["---", ...columns.map(() => "--:")]),
   ...Object.keys(columns[0].rows).map((row) => line([row, ...columns.map(({ rows }) => rows[row])])),
+  ...(columns[0].judged ? ["", judgement(columns[0].judged)] : []),
 ].join("\n");
 if (target) {
   const [start, end] = ["<!-- figures -->\n", "\n<!-- end of figures -->"];

@@ -121,12 +121,12 @@ export async function stop(child) {
   children.delete(child);
 }
 
-export const launch = () =>
-  chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    // Without a graphics card the picture is drawn by the processor.
-    args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
-  });
+export const CHROMIUM = {
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  // Without a graphics card the picture is drawn by the processor.
+  args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
+};
+export const launch = () => chromium.launch(CHROMIUM);
 
 /** A page that keeps what goes wrong on it. */
 export async function page(browser, options = {}) {

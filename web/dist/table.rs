@@ -1,18 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-D7A3DLAK.js",
+        path: "/assets/app-QQFHPYHW.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"34f62c7bf67e4599\"",
-        bytes: include_bytes!("assets/app-D7A3DLAK.js"),
-        gzip: include_bytes!("gzip/assets/app-D7A3DLAK.js.gz"),
-    },
-    Asset {
-        path: "/assets/chunk-SV6SXLKE.js",
-        kind: "text/javascript; charset=utf-8",
-        etag: "\"4a0843c660fed9bc\"",
-        bytes: include_bytes!("assets/chunk-SV6SXLKE.js"),
-        gzip: include_bytes!("gzip/assets/chunk-SV6SXLKE.js.gz"),
+        etag: "\"e413fbda1978d1bd\"",
+        bytes: include_bytes!("assets/app-QQFHPYHW.js"),
+        gzip: include_bytes!("gzip/assets/app-QQFHPYHW.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +15,25 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-3ZFLNRKO.js",
+        path: "/assets/chunk-XF7OPFTC.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"b82d485c04f25536\"",
-        bytes: include_bytes!("assets/graph-3ZFLNRKO.js"),
-        gzip: include_bytes!("gzip/assets/graph-3ZFLNRKO.js.gz"),
+        etag: "\"f894805f7adf980f\"",
+        bytes: include_bytes!("assets/chunk-XF7OPFTC.js"),
+        gzip: include_bytes!("gzip/assets/chunk-XF7OPFTC.js.gz"),
     },
     Asset {
-        path: "/assets/style-OZ33RIAK.css",
+        path: "/assets/graph-4OB6C3DV.js",
+        kind: "text/javascript; charset=utf-8",
+        etag: "\"7fcddcd8d8935baf\"",
+        bytes: include_bytes!("assets/graph-4OB6C3DV.js"),
+        gzip: include_bytes!("gzip/assets/graph-4OB6C3DV.js.gz"),
+    },
+    Asset {
+        path: "/assets/style-W6JWM6LX.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"73ec042febd99025\"",
-        bytes: include_bytes!("assets/style-OZ33RIAK.css"),
-        gzip: include_bytes!("gzip/assets/style-OZ33RIAK.css.gz"),
+        etag: "\"09b8c2304f34fb51\"",
+        bytes: include_bytes!("assets/style-W6JWM6LX.css"),
+        gzip: include_bytes!("gzip/assets/style-W6JWM6LX.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"ad9f202c8ef10029\"",
+        etag: "\"d0a6ae09de1d0494\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -131,7 +131,7 @@ function StatusBar() {
           <span>{count(known.links)} links</span>
           <span>{count(known.entities)} entities</span>
           {known.to_embed > 0 && <span>meaning {Math.floor((known.embedded / known.to_embed) * 100)} %</span>}
-          {!known.indexed && <span>reading…</span>}
+          <span>{known.indexed ? "index up to date" : "reading…"}</span>
           <span class="right">{known.scope === "read" ? "read only" : "may write"}</span>
         </>
       ) : (

@@ -2,6 +2,7 @@
 // the page's Content-Security-Policy runs no script but our own.
 import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
+import { highlight } from "./highlight";
 import { ELEMENTS, plainHtml, scanTag } from "./html_tags";
 import { inlineText, LINK_TYPE, lineText, plainText, wikiText } from "./plain_text";
 import type { LinkedPage } from "./types";
@@ -216,8 +217,11 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
   fragment.querySelectorAll("table").forEach(scrolled);
   fragment.querySelectorAll("pre").forEach((block) => {
     block.tabIndex = 0;
-    const language = block.querySelector("code")?.getAttribute("data-language");
-    if (language) block.setAttribute("data-language", language);
+    const code = block.querySelector("code");
+    const language = code?.getAttribute("data-language");
+    if (!code || !language) return;
+    block.setAttribute("data-language", language);
+    highlight(code, language);
   });
   footnoted(fragment);
   tagged(fragment);
@@ -256,7 +260,8 @@ export function linkFinder(from: string, outlinks: LinkedPage[]): FindLink {
     const key = fold(name);
     if (!names.has(key)) names.set(key, path);
   };
-  for (const page of outlinks) {
+  // A note may link to itself, which the server does not count.
+  for (const page of [...outlinks, { filepath: from, title: stem(from) }]) {
     const bare = page.filepath.replace(/\.(md|markdown)$/i, "");
     const parts = bare.split("/");
     for (let at = Math.max(0, parts.length - MAX_PARTS); at < parts.length; at++) add(parts.slice(at).join("/"), page.filepath);
@@ -491,6 +496,10 @@ export function excerpt(source: string, chars = 240): string {
 }
 
 const AROUND = 220;
+/** Where a paragraph, an item of a list, or another block ends. A sentence may go on over the end of a line. */
+const BLOCK = /\n(?=[ \t]*(?:\n|[-*+][ \t]|[>#|]|\d{1,9}[.)][ \t]|```|~~~))/;
+/** The line of a heading that text follows. */
+const HEADING = /^\s*#{1,6}[ \t][^\n]*\n/;
 
 /** The sentence around the first link to a page, in three parts: before, the link's text, after. Null where no text has the link. */
 export function sentenceAround(source: string, from: string, outlinks: LinkedPage[], to: string): [string, string, string] | null {
@@ -504,10 +513,11 @@ export function sentenceAround(source: string, from: string, outlinks: LinkedPag
     // Where the text is cut, a link may be: half of it is left out.
     const cut = source.slice(Math.max(0, start - AROUND), start);
     const before = start > AROUND ? cut.replace(/^[^[\n]*?\]\]?(\([^)\n]*\))?/, "") : cut;
-    const rest = source.slice(end, end + AROUND);
-    const after = end + AROUND < source.length ? rest.replace(/!?\[\[?[^\]\n]*\]?$/, "") : rest;
-    const sentence = (text: string) => text.split(/\n|(?<=[.!?。])\s/);
-    return [sentence(lineText(before)).pop()!.slice(-160).trimStart(), label, sentence(inlineText(after))[0]!.slice(0, 160)];
+    const following = source.slice(end, end + AROUND);
+    const after = end + AROUND < source.length ? following.replace(/!?\[\[?[^\]\n]*\]?$/, "") : following;
+    const sentences = (text: string) => text.replace(/\n\s*/g, " ").split(/(?<=[.!?。])\s/);
+    const [block, rest] = [before.split(BLOCK).pop()!.replace(HEADING, ""), after.split(BLOCK)[0]!];
+    return [sentences(lineText(block)).pop()!.slice(-160).trimStart(), label, sentences(inlineText(rest))[0]!.slice(0, 160)];
   }
   return null;
 }

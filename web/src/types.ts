@@ -66,6 +66,9 @@ export interface GraphData {
   entities: { id: number[]; name: string[]; type: string[]; observations: number[]; modified: number[] };
   /** Notes that name their sources, by their place; every other note is untracked. */
   freshness: { fresh: number[]; possibly_stale: number[]; stale: number[] };
+  /** Names of authors, and pairs of a note and an author by their places. */
+  authors: string[];
+  written: number[];
   x: number[];
   y: number[];
   community: number[];
@@ -175,6 +178,9 @@ export interface Trace {
   tool?: string;
   object?: string;
   text: string;
+  /** Of a change to memory: the entity, and the change's name for undo_change. */
+  entity?: number;
+  change?: number;
   ms?: number;
   failed?: boolean;
   writes?: boolean;

@@ -58,10 +58,29 @@ pub(crate) fn measure(profile: Profile, writes: bool) -> anyhow::Result<()> {
         Profile::Dev => "development",
         Profile::Release => "release",
     });
+    match lighthouse() {
+        Ok(place) => drop(measure.env("LIGHTHOUSE", place)),
+        Err(error) => println!("skipped: accessibility by Lighthouse, which cannot be installed here: {error:#}"),
+    }
     if writes {
         measure.arg(shell::root().join("docs/explorer.md"));
     }
     shell::run(&mut measure)
+}
+
+/// The folder with Lighthouse, which only measurements need.
+fn lighthouse() -> anyhow::Result<PathBuf> {
+    let place = shell::target().join("explorer/lighthouse");
+    let pins = shell::root().join("tests/explorer/lighthouse/package.json");
+    let (wanted, stamp) = (fs::read_to_string(&pins)?, place.join("stamp"));
+    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        fs::create_dir_all(&place)?;
+        fs::write(place.join("package.json"), &wanted)?;
+        let npm = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
+        shell::run(command("npm", &npm).current_dir(&place))?;
+        fs::write(stamp, wanted)?;
+    }
+    Ok(place)
 }
 
 /// Builds the files again and compares. Compressed files are compared by what is in them: they differ between versions of zlib.

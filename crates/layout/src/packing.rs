@@ -16,8 +16,11 @@ const GAP: f32 = 2.0;
 /// Up to this many nodes without edges stand together.
 const FEW: usize = 24;
 
-/// Between nodes without edges, and between their rings.
+/// The least distance between nodes without edges, and between their rings.
 const SPACING: f32 = 9.0;
+
+/// How wide the rings are together where that leaves more room, as a share of the picture: spread out they do not look like a line.
+const BAND: f32 = 0.12;
 
 /// Pushes overlapping nodes apart, a little each round.
 pub(crate) fn separate(nodes: &[LayoutNode], positions: &mut [Point]) {
@@ -90,18 +93,26 @@ pub(crate) fn place_unlinked(nodes: &[LayoutNode], edges: &[(u32, u32)], positio
     if reach > 0.0 && (1..=FEW).contains(&unlinked.len()) {
         return place_below(&unlinked, reach, positions);
     }
-    let mut radius = if reach > 0.0 { reach + 4.0 * SPACING } else { SPACING };
+    let area = std::f32::consts::TAU * reach * BAND * reach;
+    let spacing = (area / unlinked.len() as f32).sqrt().max(SPACING);
+    let mut radius = reach + spacing.max(4.0 * SPACING);
+    if reach == 0.0 {
+        radius = SPACING;
+    }
     let mut rest = unlinked.as_slice();
+    let mut shift = 0.0;
     while !rest.is_empty() {
-        let room = ((std::f32::consts::TAU * radius / SPACING) as usize).max(1);
+        let room = ((std::f32::consts::TAU * radius / spacing) as usize).max(1);
         let (ring, next) = rest.split_at(room.min(rest.len()));
         let step = std::f32::consts::TAU / ring.len() as f32;
-        let first = -std::f32::consts::FRAC_PI_2 - step * (ring.len() - 1) as f32 / 2.0;
+        let first = -std::f32::consts::FRAC_PI_2 - step * ((ring.len() - 1) as f32 / 2.0 + shift);
         for (place, node) in ring.iter().enumerate() {
             let angle = first + step * place as f32;
             positions[*node] = Point { x: radius * angle.cos(), y: radius * angle.sin() };
         }
-        radius += SPACING;
+        radius += spacing;
+        // Each ring stands in the gaps of the one before.
+        shift = 0.5 - shift;
         rest = next;
     }
 }

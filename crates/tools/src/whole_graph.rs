@@ -2,11 +2,11 @@
 //!
 //! In columns, since fifty thousand rows of named fields would be mostly names.
 
-use quipu_core::Knowledge;
 use quipu_core::index::{HubMetric, Snapshot};
 use quipu_core::memory::{Entity, EntityId, Memory, Relation, RelationId};
-use quipu_core::model::{DocType, LinkType, Note, NoteKey};
+use quipu_core::model::{DocType, LinkType, Note, NoteId, NoteKey, Value};
 use quipu_core::staleness::{Staleness, source_refs};
+use quipu_core::{ChangeKind, Knowledge, RecentChange, RecentFilter};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,9 @@ use crate::tool_error::ToolError;
 
 /// Rows of memory read at a time.
 const BATCH: usize = 4096;
+
+/// Writes in the history of notes that are read for their authors.
+const WRITES: usize = 5_000;
 
 /// The type of an edge from an entity to a note that its texts link to.
 const MENTIONS: &str = "mentions";
@@ -37,6 +40,12 @@ pub struct WholeGraph {
     /// The notes that name their sources; every other note is untracked.
     #[serde(default)]
     pub freshness: FreshnessColumns,
+    /// The names that `written` refers to: as the frontmatter has them, else those of clients; `outside` for other programs.
+    #[serde(default)]
+    pub authors: Vec<String>,
+    /// The place of a note and that of one of its authors, one behind the other. A note of which nothing is known is not there.
+    #[serde(default)]
+    pub written: Vec<u32>,
     /// Source, target and type of each edge, one behind the other.
     pub edges: Vec<u32>,
 }
@@ -152,6 +161,13 @@ impl WholeGraph {
                 possibly_stale: moved(&self.freshness.possibly_stale),
                 stale: moved(&self.freshness.stale),
             },
+            authors: self.authors.clone(),
+            written: self
+                .written
+                .chunks_exact(2)
+                .filter(|pair| wanted[pair[0] as usize])
+                .flat_map(|pair| [places[pair[0] as usize], pair[1]])
+                .collect(),
             edges: edges.flat_map(|edge| [places[edge[0] as usize], places[edge[1] as usize], edge[2]]).collect(),
         }
     }
@@ -193,6 +209,7 @@ impl Registry {
         let mut link_types = GraphNames::default();
         add_notes(&snapshot, &mut graph, &mut link_types);
         graph.freshness = freshness(&self.knowledge, &snapshot);
+        add_authors(&self.knowledge, &snapshot, &mut graph);
         if let Ok(memory) = &self.memory {
             let places = add_entities(memory, &mut graph, &mut link_types)?;
             let mentions = self.knowledge.notes_linked_from_memory(&snapshot)?;
@@ -244,6 +261,43 @@ fn freshness(knowledge: &Knowledge, snapshot: &Snapshot) -> FreshnessColumns {
         }
     }
     columns
+}
+
+/// Who wrote each note: the frontmatter says it, else the newest entry of the history.
+fn add_authors(knowledge: &Knowledge, snapshot: &Snapshot, graph: &mut WholeGraph) {
+    let kinds = vec![ChangeKind::Note];
+    let filter = RecentFilter { since_ns: i64::MIN, cursor: None, kinds, by: None, entity: None, limit: WRITES };
+    let mut writers: FxHashMap<NoteId, String> = FxHashMap::default();
+    // A history that cannot be read is reported by the tools that are about it.
+    for change in knowledge.recent_changes(None, &filter).map(|found| found.changes).unwrap_or_default() {
+        if let RecentChange::Notes(write) = change {
+            for file in &write.files {
+                writers.entry(file.path.note_id()).or_insert_with(|| write.by.clone());
+            }
+        }
+    }
+    let mut names = GraphNames::default();
+    for key in snapshot.files() {
+        let note = snapshot.note(key);
+        let mut authors =
+            ["author", "authors"].into_iter().filter_map(|key| note.property(key)).flat_map(texts).peekable();
+        if authors.peek().is_some() {
+            for author in authors {
+                graph.written.extend([snapshot.place(key), names.number(&author)]);
+            }
+        } else if let Some(writer) = writers.get(&note.path.note_id()) {
+            graph.written.extend([snapshot.place(key), names.number(writer)]);
+        }
+    }
+    graph.authors = names.list;
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let one = |value: &Value| Some(value.to_plain_text()?.trim().to_owned()).filter(|text| !text.is_empty());
+    match value {
+        Value::List(items) => items.iter().filter_map(one).collect(),
+        other => one(other).into_iter().collect(),
+    }
 }
 
 fn name_of(link_type: LinkType) -> &'static str {
@@ -342,6 +396,23 @@ mod tests {
         assert_eq!(freshness(), FreshnessColumns { stale: vec![1], ..FreshnessColumns::default() });
         let alone = harness.registry.whole_graph().unwrap().around(1, 0);
         assert_eq!((alone.notes.id, alone.freshness.stale), (vec!["doc.md".to_owned()], vec![0]));
+    }
+
+    #[test]
+    fn whole_graph_says_who_wrote_a_note() {
+        let harness = Harness::new(
+            "//- a.md\n---\nauthor: Ada\n---\n//- b.md\n---\nauthors: [Ben, \" Cem \"]\n---\n//- c.md\nText.\n",
+        );
+        harness.call("create_node", json!({"id": "d.md", "content": "Text.", "tags": []}));
+        let graph = harness.registry.whole_graph().unwrap();
+        let written = |graph: &super::WholeGraph| -> Vec<String> {
+            let pair =
+                |pair: &[u32]| format!("{} {}", graph.notes.id[pair[0] as usize], graph.authors[pair[1] as usize]);
+            graph.written.chunks_exact(2).map(pair).collect()
+        };
+        assert_eq!(written(&graph)[..3], ["a.md Ada", "b.md Ben", "b.md Cem"]);
+        assert!(written(&graph)[3].starts_with("d.md "), "its writer is in the history, and c.md has none");
+        assert_eq!(written(&graph.around(1, 0)), ["b.md Ben", "b.md Cem"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 // Eight hues that stay apart for colour-blind readers (after Okabe and Ito); the ninth and later are grey. The legend names each.
+import { author } from "../ui/format";
 import { detailOf, distinct, isEntity, type Model, typeOf } from "./model";
 
-export type ColourBy = "community" | "folder" | "tag" | "type" | "changed" | "freshness";
+export type ColourBy = "community" | "folder" | "tag" | "type" | "changed" | "freshness" | "author";
 
 const LIGHT = ["#2b6cc4", "#d97f0a", "#0f9273", "#c2477f", "#7a5bd0", "#2aa1c9", "#b4492c", "#8a7d12"];
 const DARK = ["#6fa3f2", "#f0a541", "#3fc49f", "#ec7fb0", "#ab91f5", "#62c6ea", "#ee8262", "#cfc04a"];
@@ -28,19 +29,24 @@ const AGE_LIGHT = ["#0b7a55", "#2f9b78", "#6bae98", "#a3bdb4", "#b9bcc2"];
 const AGE_DARK = ["#57e0b0", "#3fbd92", "#3a8f74", "#426a5d", "#4c5058"];
 
 const NO_TAG = "No tag";
+const NO_AUTHOR = "Not recorded";
 
 /** Staleness of notes, by the files they are about; the words and meanings of the rest of the page. */
 const FRESHNESS = { stale: "Stale", possibly_stale: "Possibly stale", fresh: "Fresh", untracked: "Untracked" } as const;
 const FRESHNESS_LIGHT = ["#c0392f", "#c98a12", "#1f8f5c", "#b4b7bd"];
 const FRESHNESS_DARK = ["#f5938b", "#e6b056", "#62cc99", "#565b64"];
 
-/** One, but for tags: a note has all of its tags, not only the first. */
+/** One, but for tags and authors: a note has all of them, not only the first. */
 function categoriesOf(model: Model, node: number, by: ColourBy, now: number): string[] {
   if (by === "changed") {
     const days = (now - model.modified[node]! * 1000) / 86_400_000;
     return [AGES.find(([, most]) => days <= most)![0]];
   }
   if (by === "freshness") return [FRESHNESS[model.freshness[node]!]];
+  if (by === "author" && !isEntity(model, node)) {
+    const names = model.authors.get(node);
+    return names ? names.map(author) : [NO_AUTHOR];
+  }
   if (isEntity(model, node) && by !== "community") return [`Memory: ${typeOf(model, node)}`];
   if (by === "type") return [typeOf(model, node)];
   if (by === "tag") {
@@ -82,7 +88,7 @@ function commonFolder(model: Model): string {
 }
 
 /** Nodes without what the colours tell apart: grey, and last. */
-const isRest = (category: string) => category === "Unlinked" || category === NO_TAG;
+const isRest = (category: string) => category === "Unlinked" || category === NO_TAG || category === NO_AUTHOR;
 
 export interface Painted {
   /** The categories of each node, in the order of the legend. */
@@ -117,7 +123,7 @@ export function colour(model: Model, by: ColourBy, dark: boolean): Painted {
       label: labels[at]!,
     }));
   }
-  if (by === "tag") {
+  if (by === "tag" || by === "author") {
     const rank = new Map(legend.map((row, at) => [row.category, at]));
     for (const list of categories) list.sort((a, b) => rank.get(a)! - rank.get(b)!);
   }

@@ -21,6 +21,8 @@ export interface Model {
   communities: Community[];
   modified: Float64Array;
   freshness: Freshness[];
+  /** Of notes, as far as they are known. */
+  authors: Map<number, string[]>;
 }
 
 export interface Community {
@@ -88,7 +90,8 @@ export function buildModel(data: GraphData): Model {
   }
   const radius = new Float32Array(size);
   const scale = size > 20_000 ? 0.55 : size > 4_000 ? 0.75 : size > 800 ? 1 : 1.25;
-  for (let node = 0; node < size; node++) radius[node] = scale * (2.2 + 10 * Math.sqrt(weight[node]!));
+  // Notes without links stand close together around the rest: smaller, they are dots and not a line.
+  for (let node = 0; node < size; node++) radius[node] = scale * (degree[node] || size < 200 ? 2.2 + 10 * Math.sqrt(weight[node]!) : 1.7);
   const order = Array.from({ length: size }, (_, node) => node).sort((a, b) => weight[b]! - weight[a]! || a - b);
   const places = new Map<string, number>();
   for (let node = 0; node < size; node++) {
@@ -99,10 +102,23 @@ export function buildModel(data: GraphData): Model {
   for (const level of ["fresh", "possibly_stale", "stale"] as const) for (const node of data.freshness[level]) freshness[node] = level;
   const model: Model = {
     data, size, notes, names, order, radius, degree, starts, targets, types, outward, places, modified, freshness,
+    authors: authorsOf(data),
     communities: [],
   };
   model.communities = findCommunities(model, order);
   return model;
+}
+
+/** The authors of each note that has some. */
+export function authorsOf(data: GraphData): Map<number, string[]> {
+  const authors = new Map<number, string[]>();
+  for (let at = 0; at < data.written.length; at += 2) {
+    const [note, name] = [data.written[at]!, data.authors[data.written[at + 1]!]!];
+    const known = authors.get(note);
+    if (known) known.push(name);
+    else authors.set(note, [name]);
+  }
+  return authors;
 }
 
 /** The maximum in a list that may be too long to be arguments of a call. */

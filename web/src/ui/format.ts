@@ -28,3 +28,6 @@ export const clock = (at: number) => new Date(at).toTimeString().slice(0, 8);
 export const folderOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 export const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 export const duration = (ms: number) => (ms < 1 ? "<1 ms" : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+/** The author of a note or a change, as the history has it. */
+export const author = (by: string) => (by === "outside" ? "another program" : by || "an unnamed client");

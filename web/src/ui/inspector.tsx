@@ -1,7 +1,8 @@
 // The panel at the right: what is selected, in short, and where it leads.
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { call } from "../api";
-import { excerpt } from "../markdown";
+import { excerpt, sentenceAround } from "../markdown";
 import { entityKey } from "../graph/model";
 import { go, href, route } from "../router";
 import { memoryVersion, notesVersion } from "../state";
@@ -9,6 +10,7 @@ import type { Entity, LinkedPage, NoteNode, Page } from "../types";
 import { ago, count, folderOf, plural } from "./format";
 import { Icon } from "./icons";
 import { pathFrom } from "./path_picker";
+import { SentenceFrom, SentenceText } from "./sentences";
 import { Failed, FreshnessMark, Skeleton, useLoad } from "./states";
 
 export type Selection = { kind: "note"; id: string } | { kind: "entity"; id: number } | null;
@@ -70,8 +72,16 @@ function NoteCard({ id }: { id: string }) {
           ))}
         </p>
       )}
-      <Links title="Links to it" pages={page.backlinks} total={page.backlinks_total} />
-      <Links title="It links to" pages={page.outlinks} total={page.outlinks_total} />
+      <Links title="Links to it" pages={page.backlinks} total={page.backlinks_total} sentence={(from) => <SentenceFrom from={from} to={page.filepath} />} />
+      <Links
+        title="It links to"
+        pages={page.outlinks}
+        total={page.outlinks_total}
+        sentence={(to) => {
+          const sentence = sentenceAround(page.content, page.filepath, page.outlinks, to);
+          return sentence && <p class="sentence"><SentenceText sentence={sentence} /></p>;
+        }}
+      />
       {!!node?.entities?.length && (
         <section>
           <h3>In memory</h3>
@@ -114,7 +124,8 @@ export function LinkedEntities({ entities }: { entities: NonNullable<NoteNode["e
 
 const SHOWN = 12;
 
-function Links({ title, pages, total }: { title: string; pages: LinkedPage[]; total?: number }) {
+/** Pages that it links to or that link to it, each with the sentence that has the link. */
+function Links({ title, pages, total, sentence }: { title: string; pages: LinkedPage[]; total?: number; sentence: (path: string) => ComponentChildren }) {
   if (!pages.length) return null;
   const shown = merged(pages);
   const all = total ?? shown.length;
@@ -136,6 +147,7 @@ function Links({ title, pages, total }: { title: string; pages: LinkedPage[]; to
               {page.title}
             </a>
             {page.link_type !== "references" && <span class="kind">{page.link_type.replace(/_/g, " ")}</span>}
+            {sentence(page.filepath)}
           </li>
         ))}
       </ul>
@@ -174,11 +186,38 @@ function EntityCard({ id }: { id: number }) {
         </a>
         <GraphActions address={`entity/${id}`} from={entityKey(id)} />
       </div>
+      <Relations entity={data} />
       <ul class="plain observations">
-        {data.observations.slice(0, 5).map((observation) => (
+        {data.observations.filter((observation) => observation.superseded_by === undefined).slice(0, 5).map((observation) => (
           <li key={observation.observation_id}>{observation.observation_content}</li>
         ))}
       </ul>
     </>
+  );
+}
+
+const RELATIONS = 8;
+
+/** How an entity hangs together with others, in short sentences. */
+function Relations({ entity }: { entity: Entity }) {
+  const all = [
+    ...entity.relations_from.map((relation) => ({ ...relation, id: relation.to_entity_id, name: relation.to_entity_name, out: true })),
+    ...entity.relations_to.map((relation) => ({ ...relation, id: relation.from_entity_id, name: relation.from_entity_name, out: false })),
+  ];
+  if (!all.length) return null;
+  return (
+    <section>
+      <h3>
+        Relations <span class="count">{count(all.length)}</span>
+      </h3>
+      <ul class="plain">
+        {all.slice(0, RELATIONS).map(({ relation_id, relation_type, id, name, out }) => {
+          const other = <a href={href("memory", id)}>{name ?? `Entity ${id}`}</a>;
+          const type = <span class="muted">{relation_type.replace(/_/g, " ")}</span>;
+          return <li key={`${relation_id} ${out}`}>{out ? <>{type} {other}</> : <>{other} {type} it</>}</li>;
+        })}
+      </ul>
+      {all.length > RELATIONS && <p class="muted small">and {count(all.length - RELATIONS)} more</p>}
+    </section>
   );
 }

@@ -1,10 +1,10 @@
-// The live trail: what agents and people do, newest first, without reload.
+// The live trail: what agents and people do, newest first, without reload; and the changes that are kept, with the way back.
 import { useMemo, useState } from "preact/hooks";
 import { call } from "../api";
 import { href } from "../router";
-import { connection, has, notesVersion, trail } from "../state";
+import { canWrite, connection, has, memoryVersion, notesVersion, trail } from "../state";
 import type { Trace } from "../types";
-import { ago, clock, duration, folderOf, when } from "../ui/format";
+import { ago, author, clock, duration, folderOf, when } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Skeleton, useLoad } from "../ui/states";
 
@@ -17,10 +17,43 @@ const WHAT: [What, string][] = [
   ["memory", "Memory"],
 ];
 
+/** A change as the server keeps it. */
+export interface Kept {
+  at: string;
+  kind: string;
+  id: string;
+  entity_id?: number;
+  title: string;
+  action: string;
+  by: string;
+  summary: string;
+  change: string;
+  ids?: string[];
+}
+
+const isUndone = (change: Kept) => /; undone by n?\d+$/.test(change.summary);
+/** By what is said of a change it is known which notes it is about. */
+const isAbout = (change: Kept, path: string) => change.kind === "note" && [change.id, ...(change.ids ?? [])].some((id) => id.toLowerCase() === path.toLowerCase());
+
+/** The trail has the time of an answer, and the history that of the write before it, without parts of a second. */
+const APART_MS = 2_000;
+
+/** The kept change that a line is about, where it is only one. */
+function keptOf(trace: Trace, kept: Kept[]): Kept | null {
+  if (trace.change !== undefined) return kept.find((change) => change.change === String(trace.change)) ?? null;
+  if (trace.kind !== "call" || !trace.writes || trace.failed || !trace.object) return null;
+  const found = kept.filter((change) => change.by === trace.who && isAbout(change, trace.object!) && Math.abs(Date.parse(change.at) - trace.at) < APART_MS + (trace.ms ?? 0));
+  return found.length === 1 ? found[0]! : null;
+}
+
 export function Changes() {
   const [what, setWhat] = useState<What>("all");
   const [who, setWho] = useState("");
   const [paused, setPaused] = useState<Trace[] | null>(null);
+  const { data: kept } = useLoad(
+    async (stop) => (has("recent_changes") ? (await call<{ changes: Kept[] }>("recent_changes", { limit: 100 }, stop)).changes : null),
+    [notesVersion.value, memoryVersion.value, has("recent_changes")],
+  );
   const live = paused ?? trail.value;
   const names = useMemo(() => [...new Set(live.map((trace) => trace.who).filter(Boolean))].sort(), [live]);
   const shown = live.filter(
@@ -55,7 +88,7 @@ export function Changes() {
       {shown.length ? (
         <ol class="feed" aria-live="off">
           {shown.map((trace, at) => (
-            <Line key={`${trace.at}-${live.length - at}`} trace={trace} />
+            <Line key={`${trace.at}-${live.length - at}`} trace={trace} kept={kept ? keptOf(trace, kept) : null} />
           ))}
         </ol>
       ) : (
@@ -67,55 +100,109 @@ export function Changes() {
               : "Nothing since this page was opened. Each call of an agent and each changed file appears here as it happens."}
         </p>
       )}
-      <Earlier />
+      {has("recent_changes") ? <History changes={kept} /> : <Files />}
     </div>
   );
 }
 
-function Line({ trace }: { trace: Trace }) {
-  const to = trace.kind === "note" && trace.object ? href("note", trace.object) : trace.object && /\.md$/i.test(trace.object) ? href("note", trace.object) : null;
+/** The page of what a line is about. */
+export function addressOf(trace: Trace): string | null {
+  const isNote = trace.object && (trace.kind === "note" || /\.(md|markdown)$/i.test(trace.object));
+  return isNote ? href("note", trace.object!) : trace.entity !== undefined ? href("memory", trace.entity) : null;
+}
+
+function Line({ trace, kept }: { trace: Trace; kept: Kept | null }) {
+  const to = addressOf(trace);
   return (
     <li class={`line ${trace.kind} ${trace.failed ? "failed" : ""}`}>
       <time class="mono" title={when(trace.at)}>
         {clock(trace.at)}
       </time>
       <span class={`who ${trace.kind === "call" || trace.who ? "agent" : ""}`}>{trace.who || "file"}</span>
-      <span class="tool mono">{trace.tool ?? trace.kind}</span>
+      <span class="tool mono">{trace.tool ?? (trace.kind === "note" ? "changed" : trace.kind)}</span>
       <span class="what">{to ? <a href={to}>{trace.text}</a> : trace.text}</span>
+      {kept ? <Undo change={kept} /> : <span />}
       <span class="took mono">{trace.failed ? "failed" : trace.ms !== undefined ? duration(trace.ms) : ""}</span>
     </li>
   );
 }
 
-interface Recent {
-  changes: { at: string; kind: string; id: string; entity_id?: number; title: string; action: string; by: string; summary: string }[];
+/** The way back, asked for twice: the second time it says what is undone. */
+function Undo({ change }: { change: Kept }) {
+  const [state, setState] = useState<"offered" | "asked" | "done" | Error>("offered");
+  if (isUndone(change) || state === "done") return <span class="undo muted">undone</span>;
+  if (!canWrite.value || !has("undo_change")) return <span />;
+  if (state instanceof Error) {
+    return (
+      <span class="undo notice stale" role="alert">
+        {state.message}
+      </span>
+    );
+  }
+  const undo = () => call("undo_change", { change: change.change }).then(() => setState("done"), setState);
+  return (
+    <span class="undo">
+      {state === "asked" ? (
+        <>
+          <button class="text-button danger" onClick={undo}>
+            Undo this change
+          </button>
+          <button class="text-button" onClick={() => setState("offered")}>
+            Cancel
+          </button>
+        </>
+      ) : (
+        <button class="text-button" aria-label={`Undo: ${change.title || change.id}`} onClick={() => setState("asked")}>
+          Undo
+        </button>
+      )}
+    </span>
+  );
 }
+
+/** Changes to notes and memory, from before this page was opened too. */
+function History({ changes }: { changes: Kept[] | null }) {
+  return (
+    <section class="after">
+      <h2>History</h2>
+      {!changes ? (
+        <Skeleton rows={8} />
+      ) : !changes.length ? (
+        <p class="quiet-line">No change is recorded yet.</p>
+      ) : (
+        <ul class="rows kept">
+          {changes.map((change) => {
+            // The page of an observation or a relation is that of its entity.
+            const to = change.kind === "note" ? href("note", change.id) : change.entity_id === undefined ? null : href("memory", change.entity_id);
+            const title = change.title || change.id;
+            return (
+              <li key={change.change}>
+                <span class="row">
+                  <span class="name">{to ? <a href={to}>{title}</a> : title}</span>
+                  <span class="where" title={change.summary}>
+                    <span class={change.by && change.by !== "outside" ? "agent" : ""}>{author(change.by)}</span> · {change.kind === "note" ? change.summary : change.action.replace(/_/g, " ")}
+                  </span>
+                  <Undo change={change} />
+                  <span class="when" title={when(Date.parse(change.at))}>
+                    {ago(Date.parse(change.at))}
+                  </span>
+                </span>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </section>
+  );
+}
+
 interface Listed {
   pages: { filepath: string; title: string; updated_at: string }[];
 }
 
-/** What happened before: from the log where the server has the tool for it, else by the times of files. */
-function Earlier() {
-  const version = notesVersion.value;
-  const withLog = has("recent_changes");
-  const { data } = useLoad(
-    async (stop) => {
-      if (withLog) {
-        const { changes } = await call<Recent>("recent_changes", { limit: 50 }, stop);
-        return changes.map((change) => ({
-          at: Date.parse(change.at), who: change.by, title: change.title || change.id,
-          // The page of an observation or a relation is that of its entity.
-          to: change.kind === "note" ? href("note", change.id) : change.entity_id === undefined ? null : href("memory", change.entity_id),
-          where: change.kind === "note" ? change.summary : change.action.replace(/_/g, " "),
-        }));
-      }
-      const { pages } = await call<Listed>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 50 }, stop);
-      return pages.map((page) => ({
-        at: Date.parse(page.updated_at), who: "", title: page.title, to: href("note", page.filepath), where: folderOf(page.filepath),
-      }));
-    },
-    [version, withLog],
-  );
+/** Where the server offers no history: notes by the times of their files. */
+function Files() {
+  const { data } = useLoad((stop) => call<Listed>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 50 }, stop), [notesVersion.value]);
   return (
     <section class="after">
       <h2>Earlier</h2>
@@ -123,16 +210,17 @@ function Earlier() {
         <Skeleton rows={8} />
       ) : (
         <ul class="rows">
-          {data.map((row, at) => {
-            const cells = (
-              <>
-                <span class="name">{row.title}</span>
-                <span class="where">{row.who ? `${row.who} · ${row.where}` : row.where}</span>
-                <span class="when" title={when(row.at)}>{ago(row.at)}</span>
-              </>
-            );
-            return <li key={at}>{row.to ? <a href={row.to}>{cells}</a> : <span class="row">{cells}</span>}</li>;
-          })}
+          {data.pages.map((page) => (
+            <li key={page.filepath}>
+              <a href={href("note", page.filepath)}>
+                <span class="name">{page.title}</span>
+                <span class="where">{folderOf(page.filepath)}</span>
+                <span class="when" title={when(Date.parse(page.updated_at))}>
+                  {ago(Date.parse(page.updated_at))}
+                </span>
+              </a>
+            </li>
+          ))}
         </ul>
       )}
     </section>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../api";
 import { canWrite, has, memoryVersion } from "../state";
-import { ago, when } from "../ui/format";
+import { ago, author, when } from "../ui/format";
 import { Skeleton, useLoad } from "../ui/states";
 
 interface Change {
@@ -43,7 +43,7 @@ export function EntityHistory({ id }: { id: number }) {
           {data.changes.map((entry) => (
             <li key={entry.change}>
               <time title={when(Date.parse(entry.at))}>{ago(Date.parse(entry.at))}</time> {entry.action.replace(/_/g, " ")}{" "}
-              <span class="muted">by {entry.by || "an unnamed client"}</span>
+              <span class="muted">by {author(entry.by)}</span>
               <p>{entry.kind === "relation" ? entry.summary.replace(/(: )\S+ \S+ \S+/, (_, colon) => colon + entry.title) : entry.summary}</p>
               {mayUndo && !/; undone by \d+$/.test(entry.summary) && (
                 <button class="text-button" onClick={() => call("undo_change", { change: entry.change }).then(() => setFailed(null), setFailed)}>

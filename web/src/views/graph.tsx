@@ -3,7 +3,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ColourBy, colour, type Painted } from "../graph/colours";
 import { linkTypes } from "../graph/link_types";
 import { addressOfNodes, around, bonds, buildModel, isEntity, keyOf, type Model, nodesOfAddress, shortestPath } from "../graph/model";
-import { type Look, Scene } from "../graph/scene";
+import type { Look } from "../graph/overlay";
+import { Scene } from "../graph/scene";
 import { go } from "../router";
 import { graph, graphError, isDark, loadGraph } from "../state";
 import { plural } from "../ui/format";
@@ -236,7 +237,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
           <input type="search" placeholder="Find in graph" value={query} onInput={(event) => setQuery(event.currentTarget.value)} aria-label="Find in graph" />
         </label>
         <div class="segments" role="group" aria-label="Colour by">
-          {(["community", "folder", "tag", "type", "changed", "freshness"] as const).map((name) => (
+          {(["community", "folder", "tag", "type", "changed", "freshness", "author"] as const).map((name) => (
             <button
               key={name}
               aria-pressed={by === name}
@@ -245,7 +246,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
                 localStorage.setItem("quipu.colour", name);
               }}
             >
-              {{ community: "Groups", folder: "Folder", tag: "Tag", type: "Type", changed: "Changed", freshness: "Freshness" }[name]}
+              {{ community: "Groups", folder: "Folder", tag: "Tag", type: "Type", changed: "Changed", freshness: "Freshness", author: "Author" }[name]}
             </button>
           ))}
         </div>

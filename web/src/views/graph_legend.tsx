@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { ColourBy, Painted } from "../graph/colours";
 import { linkTypes } from "../graph/link_types";
 import type { HiddenTypes, Model } from "../graph/model";
-import type { Look } from "../graph/scene";
+import type { Look } from "../graph/overlay";
 import { isDark } from "../state";
 import { count, plural } from "../ui/format";
 import { Icon } from "../ui/icons";

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { href } from "../router";
-import { callRate, connection, graph, loadGraph, loadStatus, status } from "../state";
+import { callRate, connection, graph, has, loadGraph, loadStatus, memoryUse, status } from "../state";
 import { buildModel, type Model } from "../graph/model";
 import type { WarningGroup } from "../types";
 import { count, duration, plural } from "../ui/format";
@@ -30,17 +30,23 @@ export function Health() {
         </p>
       </header>
       <div class="counters">
-        <Counter name="Notes" value={count(known.notes)} note={known.indexed ? "all read" : "still reading"} />
-        <Counter name="Meaning" value={`${Math.floor(embedded * 100)} %`} note={known.to_embed ? `${count(known.embedded)} of ${count(known.to_embed)} passages` : "no passages"}>
-          <svg class="progress" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={`${Math.floor(embedded * 100)} percent embedded`}>
-            <rect width="100" height="4" class="track" />
-            <rect width={embedded * 100} height="4" class="value" />
-          </svg>
+        <Counter name="Notes" value={count(known.notes)} note={known.indexed ? `all read · ${plural(known.entities, "entity", "entities")} in memory` : "still reading"} />
+        {known.to_embed || has("search") ? (
+          <Counter name="Meaning" value={`${Math.floor(embedded * 100)} %`} note={known.to_embed ? `${count(known.embedded)} of ${count(known.to_embed)} passages` : "no passages"}>
+            <svg class="progress" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={`${Math.floor(embedded * 100)} percent embedded`}>
+              <rect width="100" height="4" class="track" />
+              <rect width={embedded * 100} height="4" class="value" />
+            </svg>
+          </Counter>
+        ) : (
+          <Counter name="Meaning" value="Off" note="search compares words alone" />
+        )}
+        <Counter name="Calls" value={count(callRate.value.reduce((sum, calls) => sum + calls, 0))} note="by agents in the last hour">
+          <Spark values={callRate.value} label="Calls by agents in the last hour, by minute" />
         </Counter>
-        <Counter name="Calls" value={count(callRate.value.reduce((sum, calls) => sum + calls, 0))} note="by agents in the last five minutes">
-          <Spark values={callRate.value} label="Calls by agents in the last five minutes" />
+        <Counter name="Memory use" value={known.memory_mb ? `${count(known.memory_mb)} MB` : "–"} note="of the server, since this page was opened">
+          <Spark values={memoryUse.value} label="Memory of the server since this page was opened, by minute" />
         </Counter>
-        <Counter name="Memory use" value={known.memory_mb ? `${count(known.memory_mb)} MB` : "–"} note={plural(known.entities, "entity", "entities")} />
       </div>
       <div class="grid">
         <Latencies />

@@ -7,6 +7,7 @@ import { canWrite, graph, has, lastVisit, loadGraph, memoryVersion, notesVersion
 import type { Merge } from "../types";
 import { ago, clock, count, folderOf, plural } from "../ui/format";
 import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+import { addressOf, type Kept } from "./changes";
 
 interface Listed {
   filepath: string;
@@ -27,6 +28,7 @@ export function Home() {
     (stop) => call<{ pages: Listed[]; total: number }>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 8 }, stop),
     [version],
   );
+  const writers = useWriters(version);
   const hubs = useLoad((stop) => call<Hub[]>("get_hubs", { metric: "pagerank", limit: 8 }, stop), [version]);
   if (known && known.indexed && known.notes === 0 && known.entities === 0) return <EmptyVault />;
   if (recent.error && !recent.data) return <Failed what="The vault cannot be read" error={recent.error} retry={recent.retry} />;
@@ -56,6 +58,7 @@ export function Home() {
                   <a href={href("note", page.filepath)}>
                     <span class="name">{page.title}</span>
                     <span class="where">{folderOf(page.filepath)}</span>
+                    {writers.has(page.filepath.toLowerCase()) && <span class="who agent">{writers.get(page.filepath.toLowerCase())}</span>}
                     <span class="when">{ago(Date.parse(page.updated_at))}</span>
                   </a>
                 </li>
@@ -88,11 +91,11 @@ export function Home() {
             <ul class="rows trail">
               {trail.value.slice(0, 8).map((trace, at) => (
                 <li key={trace.at + at}>
-                  <span class="row">
+                  <a href={addressOf(trace) ?? href("changes")}>
                     <span class="when mono">{clock(trace.at)}</span>
-                    <span class={`who ${trace.who ? "agent" : ""}`}>{trace.who || "vault"}</span>
-                    <span class="name">{trace.text}</span>
-                  </span>
+                    <span class={`who ${trace.who ? "agent" : ""}`}>{trace.who || "file"}</span>
+                    <span class="name">{trace.text || trace.tool}</span>
+                  </a>
                 </li>
               ))}
             </ul>
@@ -105,6 +108,22 @@ export function Home() {
       </div>
     </div>
   );
+}
+
+/** The agents that wrote notes last, by path; other programs are not named. */
+function useWriters(version: number): Map<string, string> {
+  const { data } = useLoad(
+    (stop) => (has("recent_changes") ? call<{ changes: Kept[] }>("recent_changes", { kinds: ["note"], limit: 50 }, stop) : Promise.resolve(null)),
+    [version, has("recent_changes")],
+  );
+  const writers = new Map<string, string>();
+  for (const { id, ids, by } of [...(data?.changes ?? [])].reverse()) {
+    for (const path of [id, ...(ids ?? [])]) {
+      if (by && by !== "outside") writers.set(path.toLowerCase(), by);
+      else writers.delete(path.toLowerCase());
+    }
+  }
+  return writers;
 }
 
 function Panel({ title, more, children }: { title: string; more?: [string, string]; children: ComponentChildren }) {

@@ -1,13 +1,14 @@
-// What agents remember: entities by type, one entity in time, and pairs that may be the same.
+// What agents remember: entities by type, and one entity in time.
 import { useMemo, useState } from "preact/hooks";
 import { call } from "../api";
 import { wikiText } from "../plain_text";
 import { go, href } from "../router";
-import { canWrite, graph, has, memoryVersion } from "../state";
-import type { Entity, Merge, Relation } from "../types";
+import { graph, has, memoryVersion } from "../state";
+import type { Entity, Relation } from "../types";
 import { ago, count, plural, when } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+import { Duplicates } from "./duplicates";
 import { EntityHistory } from "./entity_history";
 
 interface Named {
@@ -222,116 +223,5 @@ function Star({ entity }: { entity: Entity }) {
         </button>
       )}
     </>
-  );
-}
-
-function Duplicates() {
-  const version = memoryVersion.value;
-  const { data, error, retry } = useLoad((stop) => call<Merge[]>("suggest_merges", { limit: 50, threshold: 0.3 }, stop), [version]);
-  // A pair that was merged stays in sight: its undo is there.
-  const [merged, setMerged] = useState<Merge[]>([]);
-  if (error && !data) return <Failed what="Duplicates cannot be looked for" error={error} retry={retry} />;
-  const keyOf = (pair: Merge) => `${pair.entity_a.entity_id}-${pair.entity_b.entity_id}`;
-  const kept = new Set(merged.map(keyOf));
-  const pairs = [...merged, ...(data ?? []).filter((pair) => !kept.has(keyOf(pair)))];
-  return (
-    <div class="view memory reading">
-      <p class="crumbs">
-        <a href={href("memory")}>Memory</a> / duplicates
-      </p>
-      <h1>Possible duplicates</h1>
-      <p class="muted">Pairs of entities whose names and types are close. Look at both before you join them.</p>
-      {!data ? (
-        <Skeleton kind="cards" rows={4} />
-      ) : !pairs.length ? (
-        <Empty icon="check" title="No two entities look alike" />
-      ) : (
-        <ul class="pairs">
-          {pairs.map((pair) => (
-            <Pair key={keyOf(pair)} pair={pair} keep={() => setMerged((before) => (kept.has(keyOf(pair)) ? before : [pair, ...before]))} />
-          ))}
-        </ul>
-      )}
-    </div>
-  );
-}
-
-function Pair({ pair, keep }: { pair: Merge; keep: () => void }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <li class="pair">
-      <button class="pair-head" aria-expanded={open} onClick={() => setOpen(!open)}>
-        <span class="name">{pair.entity_a.name}</span>
-        <span class="muted">and</span>
-        <span class="name">{pair.entity_b.name}</span>
-        <span class={`mark ${pair.recommendation === "high_confidence_merge" ? "amber" : "none"}`}>
-          {pair.recommendation === "high_confidence_merge" ? "Likely the same" : "Review"}
-        </span>
-      </button>
-      {open && <Compared pair={pair} keep={keep} />}
-    </li>
-  );
-}
-
-interface MergeResult {
-  entity_id: number;
-  moved: { observations: number; relations: number; aliases: number };
-  change: number | null;
-}
-
-function Compared({ pair, keep }: { pair: Merge; keep: () => void }) {
-  const [merged, setMerged] = useState<MergeResult | null>(null);
-  const [failed, setFailed] = useState<Error | null>(null);
-  const { data } = useLoad(
-    (stop) =>
-      Promise.all([pair.entity_a, pair.entity_b].map((entity) => call<Entity>("get_entity", { entity_id: entity.entity_id, limit: 50 }, stop))),
-    [pair.entity_a.entity_id, pair.entity_b.entity_id],
-  );
-  if (!data) return <Skeleton rows={4} />;
-  const [a, b] = data as [Entity, Entity];
-  const run = (work: Promise<unknown>) => work.then(() => setFailed(null), setFailed);
-  const merge = async (from: Entity, into: Entity) => {
-    keep();
-    setMerged(await call<MergeResult>("merge_entities", { entity_id: from.entity_id, into_entity_id: into.entity_id }));
-  };
-  return (
-    <div class="compared">
-      {[a, b].map((entity, at) => {
-        const other = at ? a : b;
-        const known = new Set(other.observations.map((observation) => observation.observation_content));
-        return (
-          <div key={entity.entity_id}>
-            <h3>
-              <a href={href("memory", entity.entity_id)}>{entity.name}</a>
-            </h3>
-            <p class={entity.entity_type === other.entity_type ? "muted" : "differs"}>{entity.entity_type}</p>
-            {entity.description && <p class={entity.description === other.description ? "" : "differs"}>{entity.description}</p>}
-            <ul class="plain">
-              {entity.observations.map((observation) => (
-                <li key={observation.observation_id} class={known.has(observation.observation_content) ? "muted" : "differs"}>
-                  {observation.observation_content}
-                </li>
-              ))}
-            </ul>
-            {canWrite.value && has("merge_entities") && !merged && (
-              <button class="button" onClick={() => run(merge(other, entity))}>
-                Keep this one
-              </button>
-            )}
-          </div>
-        );
-      })}
-      {failed && <p class="notice stale">{failed.message}</p>}
-      {merged && (
-        <p class="notice fresh">
-          Merged: {plural(merged.moved.observations, "observation")} and {plural(merged.moved.relations, "relation")} moved.{" "}
-          {merged.change !== null && has("undo_change") && (
-            <button class="text-button" onClick={() => run(call("undo_change", { change: merged.change }).then(() => setMerged(null)))}>
-              Undo
-            </button>
-          )}
-        </p>
-      )}
-    </div>
   );
 }

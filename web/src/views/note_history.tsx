@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api";
 import { unifiedRows } from "../line_diff";
 import { canWrite, has } from "../state";
-import { ago, count, when } from "../ui/format";
+import { ago, author, count, when } from "../ui/format";
 import { SideBySide } from "../ui/side_by_side";
 import { Skeleton, useLoad } from "../ui/states";
 
@@ -64,7 +64,7 @@ function Line({ entry }: { entry: Version }) {
   const at = Date.parse(entry.at);
   return (
     <>
-      <time title={when(at)}>{ago(at)}</time> {entry.action} <span class="muted">by {entry.by === "outside" ? "another program" : entry.by || "an unnamed client"} · {count(entry.chars)} characters</span>
+      <time title={when(at)}>{ago(at)}</time> {entry.action} <span class="muted">by {author(entry.by)} · {count(entry.chars)} characters</span>
     </>
   );
 }

@@ -1,12 +1,12 @@
 // What leads to a note: links with the sentence around each, and texts that name it without a link.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { call } from "../api";
-import { sentenceAround } from "../markdown";
 import { plainText } from "../plain_text";
 import { href } from "../router";
 import { graph, loadGraph } from "../state";
 import type { LinkedPage, Page } from "../types";
 import { count } from "../ui/format";
+import { SentenceFrom } from "../ui/sentences";
 import { Skeleton, useLoad } from "../ui/states";
 
 const BACKLINKS = 30;
@@ -47,40 +47,13 @@ function unique(links: LinkedPage[]): LinkedPage[] {
   return links.filter((link) => !seen.has(link.filepath) && seen.add(link.filepath));
 }
 
-/** A linking note with the sentence around its link, read when it comes into sight. */
+/** A linking note with the sentence around its link. */
 function Backlink({ link, to }: { link: LinkedPage; to: string }) {
-  const item = useRef<HTMLLIElement>(null);
-  const [seen, setSeen] = useState(false);
-  useEffect(() => {
-    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true), { rootMargin: "200px" });
-    if (item.current) observer.observe(item.current);
-    return () => observer.disconnect();
-  }, []);
-  const { data } = useLoad(
-    async (stop) => {
-      if (!seen) return null;
-      const page = await call<Page>("ubp_get_page", { filepath: link.filepath }, stop);
-      return sentenceAround(page.content, page.filepath, page.outlinks, to) ?? "property";
-    },
-    [seen, link.filepath, to],
-  );
   return (
-    <li ref={item}>
+    <li>
       <a href={href("note", link.filepath)}>{link.title}</a>
       {link.link_type !== "references" && <span class="kind">{link.link_type.replace(/_/g, " ")}</span>}
-      <p>
-        {data === "property" ? (
-          <span class="muted">In its properties</span>
-        ) : data ? (
-          <>
-            {data[0]}
-            <mark>{data[1]}</mark>
-            {data[2]}
-          </>
-        ) : (
-          " "
-        )}
-      </p>
+      <SentenceFrom from={link.filepath} to={to} />
     </li>
   );
 }

@@ -1,16 +1,18 @@
 // Search as you type, with the reason for each result.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { called } from "../api";
+import { authorsOf } from "../graph/model";
 import { plainText } from "../plain_text";
 import { go, href, route } from "../router";
 import { graph, has, loadGraph, notesVersion } from "../state";
 import type { FoundPage, GraphData } from "../types";
-import { count, folderOf } from "../ui/format";
+import { author, count, folderOf } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { selection } from "../ui/inspector";
 import { Empty, Failed, FreshnessMark, Skeleton } from "../ui/states";
 import { WhyNot } from "./why_not";
 
+/** How long after a letter the next one waits: the first is searched for at once. */
 const DEBOUNCE_MS = 80;
 
 export interface Results {
@@ -26,8 +28,11 @@ export function useSearch(query: string) {
   const [error, setError] = useState<Error | null>(null);
   const [busy, setBusy] = useState(false);
   const version = notesVersion.value;
+  const typed = useRef(-Infinity);
   useEffect(() => {
     const trimmed = query.trim();
+    const isFast = performance.now() - typed.current < DEBOUNCE_MS;
+    typed.current = performance.now();
     if (!trimmed) {
       setResults(null);
       setError(null);
@@ -46,7 +51,7 @@ export function useSearch(query: string) {
         if (!stop.signal.aborted) setError(error as Error);
       }
       if (!stop.signal.aborted) setBusy(false);
-    }, DEBOUNCE_MS);
+    }, isFast ? DEBOUNCE_MS : 0);
     return () => {
       clearTimeout(timer);
       stop.abort();
@@ -106,7 +111,7 @@ export function Search() {
   }, [query]);
 
   useEffect(() => {
-    // Tags and types of the results.
+    // Tags, types and authors of the results.
     if (results && !graph.value) loadGraph();
   }, [results]);
   const facets = useMemo(() => facetsOf(graph.value, results?.pages ?? []), [graph.value, results]);
@@ -336,7 +341,7 @@ function sharedFolder(pages: FoundPage[]): string {
   return shared.map((part) => `${part}/`).join("");
 }
 
-/** What results can be narrowed by: folders from where they differ on. Tags and types come with the graph. */
+/** What results can be narrowed by: folders from where they differ on. Tags, types and authors come with the graph. */
 function facetsOf(data: GraphData | null, pages: FoundPage[]): FacetOf[] {
   const shared = sharedFolder(pages);
   const below = (page: FoundPage) => folderOf(page.filepath).slice(shared.length).split("/")[0]!;
@@ -344,11 +349,14 @@ function facetsOf(data: GraphData | null, pages: FoundPage[]): FacetOf[] {
   const at = (page: FoundPage) => places.get(page.filepath.toLowerCase());
   const tags = (page: FoundPage) => (at(page) === undefined ? [] : data!.notes.tags[at(page)!]!.map((tag) => `#${data!.tags[tag]}`));
   const type = (page: FoundPage) => (at(page) === undefined ? [] : [data!.types[data!.notes.type[at(page)!]!]!]);
+  const written = data ? authorsOf(data) : null;
+  const authors = (page: FoundPage) => written?.get(at(page) ?? -1) ?? [];
   return [
     ["Folder", (page) => [below(page) || (shared ? `${shared.split("/").at(-2)} (top)` : "(top)")]],
     ["Tag", tags],
     ["Type", type],
     ["Freshness", (page) => [page.staleness]],
+    ["Author", (page) => authors(page).map(author)],
   ];
 }
 

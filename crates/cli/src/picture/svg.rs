@@ -21,45 +21,59 @@ const OPEN: usize = 150;
 const LABELS: usize = 150;
 
 pub(crate) fn svg(graph: &WholeGraph, title: &str) -> String {
-    let (body, frame) = drawn(graph);
-    let [left, top, width, height] = frame;
+    framed(&drawn(graph), title, "")
+}
+
+/// The picture with a background. A page says more of it in attributes.
+fn framed(drawing: &Drawing, title: &str, attributes: &str) -> String {
+    let [left, top, width, height] = drawing.frame;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{left:.0} {top:.0} {width:.0} {height:.0}\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"11\">\n<title>{}</title>\n<rect x=\"{left:.0}\" y=\"{top:.0}\" \
-         width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#fcfcfb\"/>\n{body}</svg>\n",
-        xml(title)
+         font-family=\"system-ui, sans-serif\" font-size=\"11\"{attributes}>\n<title>{}</title>\n<rect class=\"back\" \
+         x=\"{left:.0}\" y=\"{top:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#fcfcfb\"/>\n{}</svg>\n",
+        xml(title),
+        drawing.text
     )
 }
 
 /// The script is part of the file: it is opened from a disk, where there is no server to load one from.
 pub(crate) fn html(graph: &WholeGraph, title: &str) -> String {
+    let drawing = drawn(graph);
+    let numbers = |list: &[usize]| list.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let ends: Vec<usize> = edges(graph).flat_map(|(source, target, _)| [source, target]).collect();
+    let (ends, order, labels) = (numbers(&ends), numbers(&by_size(&radii(graph))), numbers(&drawing.labels));
+    let attributes = " tabindex=\"0\" role=\"application\" aria-label=\"Graph. Arrow keys move, plus and minus zoom, \
+                      n and p walk through nodes, slash finds one, Escape clears.\"";
+    let picture = framed(&drawing, title, attributes);
     let title = xml(title);
+    let count = format!("{} nodes, {} links", graph.len(), graph.edges.len() / 3);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<header><h1>{title}</h1><p>{} nodes, {} \
-         links</p></header>\n{}<script>{SCRIPT}</script>\n</html>\n",
-        graph.len(),
-        graph.edges.len() / 3,
-        svg(graph, "")
+         content=\"width=device-width\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n<header><h1>{title}</h1><p>{count}</p>\
+         </header>\n<main>{picture}</main>\n<footer><input type=\"search\" placeholder=\"Find a node\" \
+         aria-label=\"Find a node\"><p class=\"about\" role=\"status\"></p><p class=\"keys\">{KEYS}</p></footer>\n\
+         <script>\nconst EDGES=[{ends}],ORDER=[{order}],LABELS=[{labels}];\n{SCRIPT}</script>\n</html>\n"
     )
 }
 
-const STYLE: &str = "html,body{height:100%;margin:0;background:#fcfcfb;color:#1c1d1f;font:14px system-ui,sans-serif}\
-svg{position:fixed;inset:0;width:100%;height:100%;cursor:grab}header{position:fixed;left:24px;top:20px;z-index:1;pointer-events:none}\
-h1{font-size:20px;margin:0}p{margin:2px 0;color:#62656b;font-size:13px}circle:hover,rect.e:hover{stroke:#1c1d1f;stroke-width:2}";
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+const KEYS: &str = "<kbd>n</kbd> <kbd>p</kbd> next node · <kbd>+</kbd> <kbd>-</kbd> zoom · <kbd>0</kbd> all";
 
-const SCRIPT: &str = "const s=document.querySelector('svg'),v=s.viewBox.baseVal;\
-s.addEventListener('wheel',e=>{e.preventDefault();const k=e.deltaY>0?1.15:1/1.15,b=s.getBoundingClientRect(),\
-x=v.x+v.width*(e.clientX-b.left)/b.width,y=v.y+v.height*(e.clientY-b.top)/b.height;\
-v.x=x-(x-v.x)*k;v.y=y-(y-v.y)*k;v.width*=k;v.height*=k},{passive:false});\
-s.addEventListener('pointermove',e=>{if(!e.buttons)return;const k=Math.max(v.width/s.clientWidth,v.height/s.clientHeight);\
-v.x-=e.movementX*k;v.y-=e.movementY*k})";
+/// The parts of a picture.
+struct Drawing {
+    text: String,
+    /// Left, top, width and height.
+    frame: [f32; 4],
+    /// The node of each label.
+    labels: Vec<usize>,
+}
 
-fn drawn(graph: &WholeGraph) -> (String, [f32; 4]) {
+fn drawn(graph: &WholeGraph) -> Drawing {
     let radii = radii(graph);
     let Layout { positions, communities } = laid_out(graph, &radii);
     let mut text = String::new();
-    text.push_str("<g stroke=\"#5c6472\" stroke-opacity=\"0.18\" stroke-width=\"0.7\">\n");
+    text.push_str("<g class=\"links\" stroke=\"#5c6472\" stroke-opacity=\"0.18\" stroke-width=\"0.7\">\n");
     for (source, target, _) in edges(graph) {
         let (a, b) = (positions[source], positions[target]);
         let _ = writeln!(text, "<path d=\"M{:.0} {:.0}L{:.0} {:.0}\"/>", a.x, -a.y, b.x, -b.y);
@@ -73,26 +87,31 @@ fn drawn(graph: &WholeGraph) -> (String, [f32; 4]) {
         let _ = if node < graph.notes.id.len() {
             writeln!(
                 text,
-                "<circle cx=\"{x:.0}\" cy=\"{:.0}\" r=\"{r:.1}\" fill=\"{colour}\"><title>{about}</title></circle>",
+                "<circle class=\"node\" cx=\"{x:.0}\" cy=\"{:.0}\" r=\"{r:.1}\" fill=\"{colour}\"><title>{about}</title></circle>",
                 -y
             )
         } else {
             let (left, top, side) = (x - r, -y - r, 2.0 * r);
             writeln!(
                 text,
-                "<rect class=\"e\" x=\"{left:.0}\" y=\"{top:.0}\" width=\"{side:.1}\" height=\"{side:.1}\" \
+                "<rect class=\"node\" x=\"{left:.0}\" y=\"{top:.0}\" width=\"{side:.1}\" height=\"{side:.1}\" \
                  fill=\"{colour}\"><title>{about}</title></rect>"
             )
         };
     }
-    write_labels(&mut text, graph, &positions, &radii);
-    (text, frame(&positions))
+    let labels = write_labels(&mut text, graph, &positions, &radii);
+    Drawing { text, frame: frame(&positions), labels }
 }
 
-/// The largest nodes first, and no label over another.
-fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radii: &[f32]) {
-    let mut order: Vec<usize> = (0..graph.len()).collect();
+/// The largest nodes first.
+fn by_size(radii: &[f32]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..radii.len()).collect();
     order.sort_by(|a, b| radii[*b].total_cmp(&radii[*a]).then(a.cmp(b)));
+    order
+}
+
+/// The largest nodes first, and no label over another. Gives the node of each label.
+fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radii: &[f32]) -> Vec<usize> {
     // In a sparse picture no label covers a node; in a dense one there is no other place.
     let nodes = if graph.len() <= OPEN { 0..graph.len() } else { 0..0 };
     let around = |node: usize| {
@@ -102,8 +121,11 @@ fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radi
     let mut taken: Vec<[f32; 4]> = nodes.map(around).collect();
     let most = taken.len() + LABELS;
     let [left, _, picture_width, _] = frame(positions);
-    text.push_str("<g fill=\"#1c1d1f\" stroke=\"#fcfcfb\" stroke-width=\"3\" paint-order=\"stroke\">\n");
-    for node in order {
+    text.push_str(
+        "<g class=\"labels\" fill=\"#1c1d1f\" stroke=\"#fcfcfb\" stroke-width=\"3\" paint-order=\"stroke\">\n",
+    );
+    let mut labels = Vec::new();
+    for node in by_size(radii) {
         if taken.len() == most {
             break;
         }
@@ -126,11 +148,13 @@ fn write_labels(text: &mut String, graph: &WholeGraph, positions: &[Point], radi
                     .any(|other| own[0] < other[2] && own[2] > other[0] && own[1] < other[3] && own[3] > other[1])
         });
         if let Some((x, y)) = free {
-            let _ = writeln!(text, "<text x=\"{x:.0}\" y=\"{:.0}\">{}</text>", y + 4.0, xml(&shown));
+            let _ = writeln!(text, "<text class=\"label\" x=\"{x:.0}\" y=\"{:.0}\">{}</text>", y + 4.0, xml(&shown));
             taken.push([x, y - 7.0, x + width, y + 7.0]);
+            labels.push(node);
         }
     }
     text.push_str("</g>\n");
+    labels
 }
 
 fn radii(graph: &WholeGraph) -> Vec<f32> {

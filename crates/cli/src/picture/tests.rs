@@ -27,6 +27,8 @@ fn graph() -> WholeGraph {
             modified: vec![0],
         },
         freshness: FreshnessColumns::default(),
+        authors: Vec::new(),
+        written: Vec::new(),
         edges: vec![0, 1, 0, 2, 0, 1],
     }
 }
@@ -34,12 +36,14 @@ fn graph() -> WholeGraph {
 #[test]
 fn svg_and_html_draw_every_node_and_run_no_foreign_script() {
     let drawn = svg(&graph(), "T<i>");
-    assert_eq!((drawn.matches("<circle").count(), drawn.matches("<rect class").count()), (2, 1));
+    assert_eq!((drawn.matches("<circle").count(), drawn.matches("<rect class=\"node\"").count()), (2, 1));
     assert_eq!(drawn.matches("<path").count(), 2);
     assert!(drawn.contains("<title>T&lt;i&gt;</title>") && !drawn.contains("<script>"), "{drawn}");
     let page = html(&graph(), "T<i>");
     assert_eq!(page.matches("<script>").count(), 1, "our own");
     assert!(!page.contains('\u{1}'));
+    assert!(page.contains("const EDGES=[0,1,2,0],ORDER=["), "{page}");
+    assert!(page.contains("prefers-color-scheme:dark") && page.contains("tabindex=\"0\""), "for dark themes and keys");
 }
 
 #[test]

@@ -88,3 +88,12 @@ fn page_with_an_unused_secret_is_deleted_at_exit() {
     child.0.wait().unwrap();
     assert!(!file.exists());
 }
+
+/// The first visit of a large vault does not wait for the layout.
+#[test]
+fn graph_is_laid_out_before_a_page_asks_for_it() {
+    let (vault, bin) = (Sandbox::of("//- a.md\n[[b]]\n//- b.md\n"), tempfile::tempdir().unwrap());
+    browser(bin.path());
+    let (_child, _) = open(&vault, bin.path());
+    wait_for("the positions are kept", || vault.root().join(".quipu/index/layout").exists());
+}

@@ -179,13 +179,16 @@ pub fn serve(
     outcome
 }
 
-/// The routes of what is served.
-fn routes(content: Content, capacity: &Arc<Capacity>) -> (Arc<Sites>, Router) {
+/// The routes of what is served. `quipu open` lays the graph of the explorer out ahead.
+fn routes(content: Content, capacity: &Arc<Capacity>, opens_explorer: bool) -> (Arc<Sites>, Router) {
     match content {
         Content::Folder(vault, root) => {
             let service = Service::new(vault, capacity.clone());
             let name = root.file_name().map_or_else(|| "vault".to_owned(), |name| name.to_string_lossy().into_owned());
             let explorer = Explorer::new(service.clone(), name, Some(root));
+            if opens_explorer {
+                tokio::spawn(explorer.clone().lay_out_ahead());
+            }
             let router = mcp::http_routes(McpServer::new(service.clone())).merge(web::routes(explorer));
             (Arc::new(Sites::One(service)), router)
         }
@@ -222,7 +225,7 @@ async fn listen(
     let resource_metadata = settings.oauth.as_ref().map(OAuthSettings::metadata_url);
     #[cfg(not(feature = "oauth"))]
     let resource_metadata = None;
-    let (sites, routes) = routes(content, &capacity);
+    let (sites, routes) = routes(content, &capacity, settings.explorer.has_secret());
     let guard = Arc::new(RequestGuard {
         hosts: AllowedHosts::new(bound, tls.is_some(), &settings.allowed_hosts, &settings.allowed_origins)?,
         auth,

@@ -47,6 +47,12 @@ pub struct Trace {
     pub object: Option<String>,
     /// One line.
     pub text: String,
+    /// The entity that a change to memory is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<i64>,
+    /// The name of a change to memory, for `undo_change`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
     #[serde(default)]
@@ -152,6 +158,8 @@ impl Trail {
             tool: Some(tool.name.to_owned()),
             object,
             text,
+            entity: None,
+            change: None,
             ms: Some((ms * 100.0).round() / 100.0),
             failed,
             writes,
@@ -170,6 +178,8 @@ impl Trail {
                 tool: None,
                 object: Some(id.to_string()),
                 text: id.to_string(),
+                entity: None,
+                change: None,
                 ms: None,
                 failed: false,
                 writes: true,
@@ -196,6 +206,8 @@ impl Trail {
                 tool: Some(entry.author.tool.clone()),
                 object: None,
                 text,
+                entity: entity_of(entry),
+                change: Some(entry.number.0),
                 ms: None,
                 failed: false,
                 writes: true,
@@ -289,6 +301,16 @@ fn described(memory: &dyn MemoryStore, change: &LoggedChange) -> Result<String, 
     Ok(cut(&(first + &more)))
 }
 
+/// The entity that the first step of a change is about, as long as there is one.
+fn entity_of(change: &LoggedChange) -> Option<i64> {
+    let entity = match change.steps.first()?.1.as_ref()? {
+        MemoryItem::Entity(entity) => entity.id,
+        MemoryItem::Observation(observation) => observation.entity,
+        MemoryItem::Relation(relation) => relation.from,
+    };
+    Some(entity.0)
+}
+
 /// The arguments of a call in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentSummary {
@@ -321,11 +343,39 @@ impl ArgumentSummary {
     pub fn of(arguments: &Value) -> Self {
         let value = |name: &&str| arguments.get(*name).filter(|value| !value.is_null());
         let object = NOTES.iter().find_map(value).and_then(Value::as_str).map(cut);
-        let mut parts: Vec<String> = TELLING.iter().filter_map(value).take(2).map(plain).collect();
+        let named = TELLING.iter().filter_map(|name| Some((*name, value(name)?)));
+        let mut parts: Vec<String> = named.take(2).map(|(name, value)| shown(name, value)).collect();
+        if let (Some(from), Some(to), Some(kind)) =
+            (value(&"from_entity_id"), value(&"to_entity_id"), value(&"relation_type"))
+        {
+            parts = vec![plain(from), plain(kind), plain(to)];
+        }
         if let Some(target) = arguments.get("target").and_then(Value::as_str) {
             parts.push(format!("→ {}", cut(target)));
         }
+        if parts.is_empty() {
+            parts.push(counted(arguments));
+        }
         Self { object, text: parts.join(" ") }
+    }
+}
+
+/// How many things a call of many has: `3 entities, 2 relations`.
+fn counted(arguments: &Value) -> String {
+    let lists = arguments.as_object().into_iter().flatten().filter_map(|(name, value)| {
+        let count = value.as_array()?.len();
+        Some(format!("{count} {}", name.replace('_', " ")))
+    });
+    cut(&lists.collect::<Vec<_>>().join(", "))
+}
+
+fn shown(name: &str, value: &Value) -> String {
+    match (name, value) {
+        ("tags", Value::Array(tags)) => {
+            cut(&tags.iter().map(|tag| format!("#{}", plain(tag))).collect::<Vec<_>>().join(" "))
+        }
+        ("entity_id", Value::Number(number)) => format!("entity {number}"),
+        _ => plain(value),
     }
 }
 
@@ -384,5 +434,10 @@ mod tests {
         assert_eq!(ArgumentSummary::of(&json!({"source": "a.md", "target": "b.md"})).text, "a.md → b.md");
         assert_eq!(ArgumentSummary::of(&json!({"query": long})).text.chars().count(), SHOWN_CHARS + 1);
         assert_eq!(ArgumentSummary::of(&json!(["odd"])).text, "");
+        assert_eq!(ArgumentSummary::of(&json!({"id": "n.md", "tags": ["a", "b"]})).text, "n.md #a #b");
+        assert_eq!(ArgumentSummary::of(&json!({"entity_id": 7})).text, "entity 7");
+        let relation = json!({"from_entity_id": 3, "to_entity_id": "Boat", "relation_type": "owns"});
+        assert_eq!(ArgumentSummary::of(&relation).text, "3 owns Boat");
+        assert_eq!(ArgumentSummary::of(&json!({"entities": [1, 2], "new_links": [3]})).text, "2 entities, 1 new links");
     }
 }

@@ -63,6 +63,13 @@ pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Reques
     Ok(response)
 }
 
+/// Makes the answer that the next request gets.
+pub(super) fn prepare(explorer: &Explorer) {
+    if let Err(error) = compressed(explorer) {
+        tracing::debug!(message = error.message, "the graph is not laid out ahead");
+    }
+}
+
 fn compressed(explorer: &Explorer) -> Result<Compressed, ToolError> {
     let graph = explorer.service.vault().whole_graph()?;
     let version = version_of(&graph);

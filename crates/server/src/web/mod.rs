@@ -46,6 +46,9 @@ const MAX_SECRET_BYTES: usize = 1024;
 /// How long that request may take. It needs no token, so a slow client must not keep its connection.
 const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often it is checked whether the vault is indexed, before the graph is laid out.
+const INDEX_CHECK: Duration = Duration::from_millis(200);
+
 /// What the routes share.
 pub(crate) struct Explorer {
     service: Arc<Service>,
@@ -70,6 +73,21 @@ impl Explorer {
             last_graph: LastGraph::default(),
             started: Instant::now(),
         })
+    }
+
+    /// Lays the graph out as soon as the vault is indexed, so that the first visit does not wait for it.
+    pub(crate) async fn lay_out_ahead(self: Arc<Self>) {
+        loop {
+            let explorer = self.clone();
+            let asked = tokio::task::spawn_blocking(move || {
+                let is_indexed = explorer.service.vault().report().is_ok_and(|report| report.indexed);
+                is_indexed.then(|| graph::prepare(&explorer))
+            });
+            match asked.await {
+                Ok(None) => tokio::time::sleep(INDEX_CHECK).await,
+                Ok(Some(())) | Err(_) => return,
+            }
+        }
     }
 
     /// What a caller was shown so far.
