@@ -252,8 +252,8 @@ fn open_index(vault: &OpenFiles, mode: OpenMode) -> Result<(EmbeddedStore, Index
 }
 
 /// A vault that cannot be listed counts as large.
-fn bytes_of_notes(vault: &FolderVault) -> u64 {
-    vault.list().map_or(u64::MAX, |listing| listing.files.iter().map(|file| file.stat.size).sum())
+fn bytes_of_notes(vault: &OpenFiles) -> u64 {
+    vault.port().list().map_or(u64::MAX, |listing| listing.files.iter().map(|file| file.stat.size).sum())
 }
 
 fn in_memory(why: InMemoryReason) -> Result<(EmbeddedStore, IndexLocation), ComposeError> {
