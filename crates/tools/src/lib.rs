@@ -22,6 +22,7 @@ mod entities;
 mod hints;
 mod missing;
 mod nearest;
+mod number_or_text;
 mod overview;
 mod parts;
 mod reference;

@@ -1,7 +1,5 @@
 //! How much there is in a vault and its memory, and what is odd: what a person looks at first.
 
-use std::time::Duration;
-
 use quipu_core::model::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -122,11 +120,6 @@ impl Registry {
                 (counts.entities, counts.observations, counts.relations);
         }
         Ok(overview)
-    }
-
-    /// Whether the vault has been read.
-    pub fn is_indexed(&self) -> bool {
-        self.knowledge.wait_ready(Duration::ZERO)
     }
 }
 

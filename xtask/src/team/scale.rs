@@ -168,9 +168,7 @@ fn notes(
         }
         rows.push((*size as f64, [first, loaded, resident as f64, p50, p95]));
     }
-    let exponent = |column: usize| exponent(rows.iter().map(|(size, values)| (*size, values[column])));
-    let exponents: Vec<String> = (0..5).map(exponent).collect();
-    let _ = writeln!(page, "| exponent | {} | | | |", exponents.join(" | "));
+    let _ = writeln!(page, "| exponent | {} | | | |", exponents(&rows));
     ensure!(broken.is_empty(), "{}", broken.join("; "));
     Ok(())
 }
@@ -188,15 +186,15 @@ fn generated(size: usize) -> anyhow::Result<TempDir> {
     Ok(folder)
 }
 
-/// How a value grows between the first and the last size.
-fn exponent(points: impl Iterator<Item = (f64, f64)>) -> String {
-    let points: Vec<(f64, f64)> = points.collect();
-    match (points.first(), points.last()) {
-        (Some(first), Some(last)) if first.0 < last.0 && first.1 > 0.0 => {
-            format!("{:.2}", (last.1 / first.1).ln() / (last.0 / first.0).ln())
+/// How each value grows between the first and the last size, as cells of a row.
+fn exponents<const COLUMNS: usize>(rows: &[(f64, [f64; COLUMNS])]) -> String {
+    let exponent = |column: usize| match (rows.first(), rows.last()) {
+        (Some((first, at_first)), Some((last, at_last))) if first < last && at_first[column] > 0.0 => {
+            format!("{:.2}", (at_last[column] / at_first[column]).ln() / (last / first).ln())
         }
         _ => "–".to_owned(),
-    }
+    };
+    (0..COLUMNS).map(exponent).collect::<Vec<_>>().join(" | ")
 }
 
 /// The start of a server, in seconds and bytes.

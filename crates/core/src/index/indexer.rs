@@ -3,7 +3,9 @@
 //! One way, no call back: `plan` finds the files to read, `read` reads and parses them, `writer` saves the notes to the
 //! store, `publish` resolves links and makes the snapshot.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+mod first_pass;
+
+use std::sync::atomic::AtomicBool;
 use std::sync::{self, Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -11,17 +13,19 @@ use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
+use first_pass::IndexStart;
+
 use super::changes::{ChangeListener, ChangeListeners, SnapshotDiff};
 use super::moves::Moves;
 use super::outside::OutsideBatch;
 use super::plan::{CHUNK, FileBatch, FileToRead, ReadPlan, unreadable};
-use super::publish::{publish, snapshot_of_saved};
+use super::publish::publish;
 use super::read::{NoteReader, ReadOutcome, WrittenFile};
 use super::saved_links;
 use super::snapshot::Snapshot;
 use super::writer::{ChangedNotes, StagedNote, Writer, WrittenNotes};
 use crate::model::{ContentHash, FileStat, Link, Note, NoteKey, VaultPath, Warning};
-use crate::parse::{PARSER_VERSION, TitleRule, read_note};
+use crate::parse::{TitleRule, read_note};
 use crate::ports::{Clock, FileContent, NoteStore, Sources, StoreError, VaultError, VaultFiles};
 use crate::warnings::WarningLog;
 
@@ -33,12 +37,6 @@ const BATCH_WAIT: Duration = Duration::from_millis(100);
 
 /// Partial results of a long pass are published this often.
 const PUBLISH_EVERY_NS: i64 = 5_000_000_000;
-
-/// A step of a start in steps reads at most this part of the notes that were read before it.
-const STEPS: usize = 8;
-
-/// The pause between two steps of a start in steps, in which waiting writes get the writer's lock.
-const STEP_PAUSE: Duration = Duration::from_millis(5);
 
 /// Changes by other programs that wait to be recorded.
 const MAX_OUTSIDE_BATCHES: usize = 1000;
@@ -71,30 +69,6 @@ pub struct Indexer {
     is_stepping: AtomicBool,
     first_pass: (Mutex<IndexStart>, Condvar),
     listeners: ChangeListeners,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum IndexStart {
-    Pending,
-    Done,
-    Panicked,
-}
-
-/// Records the end of the first pass, also when a panic ends it: calls must not wait for it any longer.
-struct IndexStartGuard<'a> {
-    indexer: &'a Indexer,
-    outcome: IndexStart,
-}
-
-impl Drop for IndexStartGuard<'_> {
-    fn drop(&mut self) {
-        let mut pass = self.indexer.first_pass.0.lock();
-        // A later pass does not take a complete index back.
-        if *pass != IndexStart::Done {
-            *pass = self.outcome;
-        }
-        self.indexer.first_pass.1.notify_all();
-    }
 }
 
 /// The ports an indexer uses.
@@ -157,83 +131,6 @@ impl Indexer {
     /// The vault as last published.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
-    }
-
-    /// Loads the saved index, then applies what changed in the vault since.
-    pub fn start(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<IndexReport, IndexError> {
-        let mut pass = IndexStartGuard { indexer: self, outcome: IndexStart::Panicked };
-        let mut writer = self.writer();
-        let before = self.snapshot();
-        // Independent, and both mostly wait for the disk.
-        let state = &mut *writer;
-        let (_, listing) = rayon::join(|| self.load_or_warn(state), || self.reader.vault.list());
-        let loaded = self.snapshot();
-        // Otherwise the first pass over the vault may have been interrupted: a note that is not in the index is not new then.
-        let was_complete = writer.links_are_saved;
-        let outcome = listing.map(|listing| {
-            let plan = ReadPlan::for_listing(&writer, &loaded, listing);
-            self.execute(&mut writer, plan, progress)
-        });
-        self.detect_outside(&writer, &loaded, was_complete);
-        self.detect_moves(&mut writer, &loaded);
-        self.announce(&mut writer, &before);
-        pass.outcome = IndexStart::Done;
-        Ok(outcome?)
-    }
-
-    /// Like [`Indexer::start`], for a vault of which nothing is saved and every read is a round trip. The writer's lock is released
-    /// between two steps: meanwhile notes can be written, and those that calls ask for can be indexed first. What could not be read
-    /// is read by the next call of this method; until then the index is not ready.
-    pub fn start_in_steps(&self) -> Result<IndexReport, IndexError> {
-        let mut pass = IndexStartGuard { indexer: self, outcome: IndexStart::Panicked };
-        let outcome = self.read_in_steps();
-        let is_complete = outcome.as_ref().is_ok_and(|report| report.unreadable == 0);
-        pass.outcome = if is_complete { IndexStart::Done } else { IndexStart::Pending };
-        outcome
-    }
-
-    fn read_in_steps(&self) -> Result<IndexReport, IndexError> {
-        self.expect_steps();
-        let first = self.snapshot();
-        if first.files().len() == 0 {
-            self.load_or_warn(&mut self.writer());
-        }
-        let listing = self.reader.vault.list()?;
-        let mut report = IndexReport::default();
-        let mut files = &listing.files[..];
-        while !files.is_empty() {
-            let mut writer = self.writer();
-            let before = self.snapshot();
-            // Every step resolves all links so far: steps of a fixed size would take quadratic time.
-            let (step, later) = files.split_at(files.len().min(CHUNK.max(before.files().len() / STEPS)));
-            files = later;
-            let read = self.execute(&mut writer, ReadPlan::of_listed(&before, step), &|_| {});
-            report.added += read.added;
-            report.changed += read.changed;
-            report.unreadable += read.unreadable;
-            writer.touched = ChangedNotes::default();
-            drop(writer);
-            if report.unreadable > 0 {
-                return Ok(report);
-            }
-            std::thread::sleep(STEP_PAUSE);
-        }
-        let mut writer = self.writer();
-        self.is_stepping.store(false, Ordering::Release);
-        writer.touched = ChangedNotes::All;
-        self.announce(&mut writer, &first);
-        report.total = self.snapshot().files().len();
-        Ok(report)
-    }
-
-    /// Announces a start in steps.
-    pub(crate) fn expect_steps(&self) {
-        self.is_stepping.store(true, Ordering::Release);
-    }
-
-    /// Whether a start in steps is not over: some notes are not in the index yet, and others can be written.
-    pub(crate) fn is_stepping(&self) -> bool {
-        self.is_stepping.load(Ordering::Acquire)
     }
 
     /// Applies changed files: read, parse, save, resolve, publish, announce.
@@ -421,31 +318,6 @@ impl Indexer {
         }
     }
 
-    /// Loads the saved index, or serves without one.
-    fn load_or_warn(&self, writer: &mut Writer) {
-        if let Err(error) = self.load(writer) {
-            writer.store_is_lost = true;
-            let message =
-                format!("{error}; notes are served, words cannot be searched, and nothing is kept for the next start");
-            self.warnings.push(Warning { path: ".quipu/index".into(), message });
-        }
-    }
-
-    fn load(&self, writer: &mut Writer) -> Result<(), StoreError> {
-        let loaded = self.store.load(&format!("{PARSER_VERSION} {:?}", self.reader.title_rule))?;
-        writer.use_keys(&loaded.notes.iter().map(|(key, _)| *key).collect());
-        writer.unsaved = loaded.text_missing.into_iter().collect();
-        let links = loaded.links.and_then(|links| saved_links::decode(&links, &loaded.notes));
-        match links {
-            Some(links) => {
-                self.current.store(Arc::new(snapshot_of_saved(writer, loaded.notes, links)));
-                writer.links_are_saved = true;
-            }
-            None => self.publish(writer, loaded.notes.into_iter().map(|(key, note)| (key, Some(note))).collect()),
-        }
-        Ok(())
-    }
-
     /// Saves the resolved links, which the next start then need not resolve. Does nothing while a batch is applied or
     /// before the first pass is over: the links would be outdated at once.
     pub fn store_links(&self) -> Result<(), StoreError> {
@@ -456,18 +328,6 @@ impl Indexer {
         self.store.store_links(&saved_links::encode(&self.snapshot()))?;
         writer.links_are_saved = true;
         Ok(())
-    }
-
-    /// Waits until the first pass is over; `false` on timeout, or if it panicked.
-    pub fn wait_ready(&self, timeout: Duration) -> bool {
-        let mut pass = self.first_pass.0.lock();
-        self.first_pass.1.wait_while_for(&mut pass, |pass| *pass == IndexStart::Pending, timeout);
-        *pass == IndexStart::Done
-    }
-
-    /// Whether the first pass panicked: the snapshot lacks notes, and no later pass adds them.
-    pub fn has_panicked(&self) -> bool {
-        *self.first_pass.0.lock() == IndexStart::Panicked
     }
 
     /// The writer's state. After a panic it may be inconsistent, so it is rebuilt from the snapshot, which is immutable.

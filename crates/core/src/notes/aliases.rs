@@ -17,14 +17,8 @@ pub(super) struct AliasMove {
     file_to: VaultPath,
     /// The path in the same linked folder that leads to the file then; `None` if none does.
     pub(super) to: Option<VaultPath>,
-    /// The linked folder it goes through.
-    pub(super) folder_link: Option<FolderLink>,
-}
-
-/// A symbolic link to a folder.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FolderLink {
-    path: VaultPath,
+    /// The symbolic link to a folder that it goes through.
+    pub(super) folder_link: Option<VaultPath>,
 }
 
 impl AliasMove {
@@ -129,13 +123,13 @@ impl Knowledge {
     }
 
     /// The symbolic link to a folder that a path goes through. A path goes through one at most.
-    fn folder_link(&self, path: &VaultPath) -> Result<Option<FolderLink>, NoteError> {
+    fn folder_link(&self, path: &VaultPath) -> Result<Option<VaultPath>, NoteError> {
         let mut link = None;
         for folder in folders_of(path) {
             if self.real_folder(folder)? == folder {
                 break;
             }
-            link = VaultPath::parse(folder).ok().map(|path| FolderLink { path });
+            link = VaultPath::parse(folder).ok();
         }
         Ok(link)
     }
@@ -160,12 +154,12 @@ impl Knowledge {
     }
 
     /// Which of these links lead to no folder any more.
-    pub(super) fn left_dangling_folders(&self, mut links: Vec<FolderLink>) -> Vec<VaultPath> {
+    pub(super) fn left_dangling_folders(&self, mut links: Vec<VaultPath>) -> Vec<VaultPath> {
         links.sort();
         links.dedup();
         let leads_nowhere = |path: &VaultPath| self.vault.real_path(path).is_ok_and(|real| real == *path);
-        let paths = links.into_iter().map(|link| link.path).filter(leads_nowhere).collect();
-        self.left_dangling(paths)
+        links.retain(leads_nowhere);
+        self.left_dangling(links)
     }
 }
 

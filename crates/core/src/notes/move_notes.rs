@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use super::aliases::FolderLink;
 use super::relocate::{LinkPolicy, Relocated, RelocatedFile, Relocation};
 use super::{NoteError, Writing, updated_ids};
 use crate::index::{FileBatch, IndexError, Snapshot};
@@ -107,7 +106,7 @@ impl Knowledge {
         (snapshot, destinations): (&Snapshot, Destinations),
         update_links: bool,
         mut writer: Writing<'_>,
-    ) -> Result<(MovedNotes, Vec<FolderLink>), NoteError> {
+    ) -> Result<(MovedNotes, Vec<VaultPath>), NoteError> {
         let Destinations { notes: destinations, others, folders, kept } = destinations;
         let is_same = |(key, to): &(NoteKey, VaultPath)| snapshot.note(*key).path == *to;
         if destinations.iter().all(is_same) && others.iter().all(|(from, to)| from == to) {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::NoteError;
-use super::aliases::{AliasMove, FolderLink};
+use super::aliases::AliasMove;
 use super::follow_links::{FollowedText, SourceText, follow_links, follow_other_files, links_to_file};
 use crate::index::{IndexError, RenamePreview, RenamedNotes, Snapshot, Writer, WrittenFile};
 use crate::model::{ContentHash, FileStat, NoteKey, VaultPath, fold};
@@ -74,7 +74,7 @@ pub(super) struct Relocated {
     /// Symbolic links that led to a note and lead nowhere now. They are the user's files and stay as they are.
     pub(super) dangling: Vec<VaultPath>,
     /// Symbolic links to folders that led to a note and lead to it no more. They dangle if the folder is removed.
-    pub(super) folder_links: Vec<FolderLink>,
+    pub(super) folder_links: Vec<VaultPath>,
     /// Notes with a link that could not be rewritten, and its target.
     pub(super) lost_links: Vec<(VaultPath, String)>,
 }
@@ -185,7 +185,7 @@ impl Knowledge {
         written.extend(aliases.iter().map(|alias| alias.written(snapshot, &written)).collect::<Vec<_>>());
         self.indexer.apply_written(writer, written);
         let lost = aliases.into_iter().filter(|alias| alias.to.is_none());
-        let (paths, links): (Vec<VaultPath>, Vec<Option<FolderLink>>) =
+        let (paths, links): (Vec<VaultPath>, Vec<Option<VaultPath>>) =
             lost.map(|alias| (snapshot.note(alias.key).path.clone(), alias.folder_link)).unzip();
         relocated.dangling = self.left_dangling(paths);
         relocated.folder_links = links.into_iter().flatten().collect();

@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use crate::mcp::{self, McpServer};
 use crate::service::{Capacity, Service, VaultService};
 use crate::shutdown;
-use crate::tokens::{TokenFile, TokenSource, Tokens};
+use crate::tokens::{TokenFile, TokenSource, VaultTokens};
 use crate::web::{self, Explorer, ExplorerSessions};
 
 use auth::Auth;
@@ -126,7 +126,7 @@ pub enum Content {
 impl Served {
     /// A folder of notes, with its tokens.
     pub fn folder(vault: Arc<dyn VaultService>, root: &Path) -> Self {
-        let tokens = Arc::new(Tokens::new(TokenFile::of(root)));
+        let tokens = Arc::new(VaultTokens::new(TokenFile::of(root)));
         Self { content: Content::Folder(vault, root.to_owned()), tokens }
     }
 }

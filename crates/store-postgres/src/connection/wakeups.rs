@@ -82,12 +82,8 @@ impl PostgresDatabase {
 impl Wakeups {
     /// For changes of the notes or of the memory of a graph, by any process.
     pub fn subscribe(&self, graph: &Graph) -> Subscription {
-        self.subscribe_to(graph.id)
-    }
-
-    /// For changes of graphs and tokens themselves.
-    pub fn subscribe_to_access(&self) -> Subscription {
-        self.subscribe_to(SHARED)
+        let (topic, seen) = (graph.id, self.state.counts.lock().of(graph.id));
+        Subscription { state: self.state.clone(), topic, seen }
     }
 
     /// Calls a listener for changes of a graph until it is dropped.
@@ -98,11 +94,6 @@ impl Wakeups {
             !listeners.is_empty()
         });
         listeners.entry(graph).or_default().push(Arc::downgrade(listener));
-    }
-
-    fn subscribe_to(&self, topic: i64) -> Subscription {
-        let seen = self.state.counts.lock().of(topic);
-        Subscription { state: self.state.clone(), topic, seen }
     }
 }
 

@@ -1,12 +1,11 @@
 //! `redact`: removes a text for good.
 
-use std::borrow::Cow;
-
 use quipu_core::memory::{EntityId, ObservationId};
 use quipu_core::ports::TextOwner;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::number_or_text::NumberOrText;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -15,7 +14,7 @@ pub(crate) struct Params {
     /// What to redact.
     kind: Kind,
     /// Id of the observation, entity or note.
-    id: Id,
+    id: NumberOrText,
     /// Why, in one line. It is kept in place of the text.
     #[schemars(length(min = 1, max = 200))]
     reason: String,
@@ -28,27 +27,6 @@ enum Kind {
     Observation,
     Entity,
     Note,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Id {
-    Number(i64),
-    Text(String),
-}
-
-impl JsonSchema for Id {
-    fn schema_name() -> Cow<'static, str> {
-        "Id".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["integer", "string"] })
-    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -77,8 +55,8 @@ impl Tool for Redact {
             return Err(ToolError::invalid("`reason` is blank"));
         }
         let owner = match (params.kind, params.id) {
-            (Kind::Note, Id::Text(id)) => return redact_note(call, &id, &reason),
-            (Kind::Note, Id::Number(_)) => {
+            (Kind::Note, NumberOrText::Text(id)) => return redact_note(call, &id, &reason),
+            (Kind::Note, NumberOrText::Number(_)) => {
                 return Err(ToolError::invalid("`id` of a note is its path, for example \"a/b.md\""));
             }
             (Kind::Observation, id) => TextOwner::Observation(ObservationId(number(id)?)),
@@ -111,10 +89,10 @@ fn redact_note(call: &Call<'_>, id: &str, reason: &str) -> Result<Output, ToolEr
     Ok(Output { redacted: true, places })
 }
 
-fn number(id: Id) -> Result<i64, ToolError> {
+fn number(id: NumberOrText) -> Result<i64, ToolError> {
     match id {
-        Id::Number(number) => Ok(number),
-        Id::Text(text) => {
+        NumberOrText::Number(number) => Ok(number),
+        NumberOrText::Text(text) => {
             text.trim().parse().map_err(|_| ToolError::invalid("`id` of an observation or an entity is a whole number"))
         }
     }

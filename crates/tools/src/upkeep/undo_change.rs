@@ -1,13 +1,12 @@
 //! `undo_change`: undoes one change to memory or to notes.
 
-use std::borrow::Cow;
-
 use quipu_core::memory::change_line;
 use quipu_core::notes::UndoneWrite;
 use quipu_core::ports::{ChangeNumber, LoggedFile, WriteNumber};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::number_or_text::NumberOrText;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -17,40 +16,18 @@ const MAX_LISTED: usize = 20;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// As recent_changes lists it: 12 for memory, "n12" for notes.
-    change: ChangeName,
-}
-
-/// The name of a change: a number for memory, `n` and a number for notes.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(untagged)]
-enum ChangeName {
-    Number(i64),
-    Text(String),
-}
-
-impl JsonSchema for ChangeName {
-    fn schema_name() -> Cow<'static, str> {
-        "ChangeName".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["integer", "string"] })
-    }
+    change: NumberOrText,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
-    change: ChangeName,
+    change: NumberOrText,
     undone: bool,
     /// What the undo did.
     steps: Vec<String>,
     /// The undo's own change: undo it to redo the change.
     #[serde(skip_serializing_if = "Option::is_none")]
-    undone_by: Option<ChangeName>,
+    undone_by: Option<NumberOrText>,
 }
 
 pub(crate) struct UndoChange;
@@ -70,11 +47,11 @@ impl Tool for UndoChange {
             Change::Memory(number) => {
                 let author = call.author(Self::NAME)?;
                 let undo = call.memory()?.undo_change(number, &author)?;
-                (Some(ChangeName::Number(undo.number.0)), undo.steps.iter().map(change_line).collect())
+                (Some(NumberOrText::Number(undo.number.0)), undo.steps.iter().map(change_line).collect())
             }
             Change::Notes(number) => {
                 let UndoneWrite { by, steps } = call.knowledge.undo_write(call.session, call.request, number)?;
-                let by = by.map(|by| ChangeName::Text(format!("n{}", by.0)));
+                let by = by.map(|by| NumberOrText::Text(format!("n{}", by.0)));
                 (by, steps.iter().map(file_line).collect::<Vec<_>>())
             }
         };
@@ -90,11 +67,11 @@ enum Change {
     Notes(WriteNumber),
 }
 
-fn parse(name: &ChangeName) -> Result<Change, ToolError> {
+fn parse(name: &NumberOrText) -> Result<Change, ToolError> {
     let wrong = || ToolError::invalid("`change` must be a number above 0, or n and a number for notes");
     let (is_note, number) = match name {
-        ChangeName::Number(number) => (false, Some(*number)),
-        ChangeName::Text(text) => match text.trim().strip_prefix('n') {
+        NumberOrText::Number(number) => (false, Some(*number)),
+        NumberOrText::Text(text) => match text.trim().strip_prefix('n') {
             Some(number) => (true, number.parse().ok()),
             None => (false, text.trim().parse().ok()),
         },

@@ -14,7 +14,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::load::percentile;
-use super::{WRITES, exponent, started, without_meaning};
+use super::{WRITES, exponents, started, without_meaning};
 use crate::load::client::Client;
 use crate::peers::http::Server;
 use crate::shell;
@@ -79,9 +79,7 @@ pub(super) fn measure(
         let _ = writeln!(page, "| {size} | {} |", shown.join(" | "));
         rows.push((*size as f64, values));
     }
-    let exponents: Vec<String> =
-        (0..10).map(|column| exponent(rows.iter().map(|(size, values)| (*size, values[column])))).collect();
-    let _ = writeln!(page, "| exponent | {} |", exponents.join(" | "));
+    let _ = writeln!(page, "| exponent | {} |", exponents(&rows));
     Ok(())
 }
 

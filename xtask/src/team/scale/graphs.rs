@@ -14,7 +14,7 @@ use quipu_store_postgres::{PostgresDatabase, PostgresVault};
 use serde_json::json;
 
 use super::load::percentile;
-use super::{exponent, started};
+use super::{exponents, started};
 use crate::load::client::Client;
 
 const COUNTS: [usize; 3] = [1, 100, 1000];
@@ -58,8 +58,7 @@ pub(super) fn measure(
             writeln!(page, "| {count} | {a:.1} | {b:.1} | {c:.1} | {d:.1} | {} | {of_graph} |", resident / 1_000_000);
         rows.push((count as f64, values));
     }
-    let exponents = (0..4).map(|column| exponent(rows.iter().map(|(count, values)| (*count, values[column]))));
-    let _ = writeln!(page, "| exponent | {} | | |", exponents.collect::<Vec<_>>().join(" | "));
+    let _ = writeln!(page, "| exponent | {} | | |", exponents(&rows));
     Ok(())
 }
 
