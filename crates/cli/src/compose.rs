@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::{Embedder, SystemClock, TextModel, VaultFiles};
+use quipu_core::ports::{Embedder, SystemClock, TextModel};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_embed::{ChatProvider, ChatTimeouts, Keys, Provider, Purpose, SettingsError};
