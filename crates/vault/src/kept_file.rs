@@ -14,13 +14,12 @@ use crate::dir::{Dir, Metadata, if_exists};
 use crate::folder::split;
 use crate::own_folder::{self, OWN_FOLDER};
 use crate::permissions::rights_of_group;
-use crate::rules::ExclusionReason;
 use crate::trash;
 use crate::write::Template;
 
-const IS_PRIVATE: ExclusionReason =
+const IS_PRIVATE: &str =
     "the group can read the note, but not the kept version; copy its text from .quipu/trash yourself";
-const IS_FOREIGN: ExclusionReason = "the kept version belongs to an account that cannot write the note";
+const IS_FOREIGN: &str = "the kept version belongs to an account that cannot write the note";
 
 const READ: u16 = 4;
 const WRITE: u16 = 2;
@@ -73,7 +72,7 @@ impl KeptFile {
         root: &Dir,
         note_folder: &str,
         replaced: Option<(&str, &str)>,
-    ) -> io::Result<Option<ExclusionReason>> {
+    ) -> io::Result<Option<&'static str>> {
         let Some(group) = self.group else { return Ok(None) };
         let (is_entered, is_folder_written) = rights_to_folder(root, note_folder, group)?;
         let (own_rights, some_rights) = rights_of_group(&self.file, group)?;

@@ -29,7 +29,7 @@ pub(crate) fn open_or_create(root: &Dir) -> io::Result<Dir> {
         root.sync()?;
     }
     if own.metadata(".gitignore")?.is_none() {
-        match own.create_file(".gitignore") {
+        match own.create_own_file(".gitignore") {
             Ok(mut file) => file.write_all(b"*\n")?,
             // Another process creates it too.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -328,7 +328,7 @@ impl<'a> WritePlan<'a> {
             let replaced = op.template.as_ref().map(|template| (template.folder.as_str(), template.name.as_str()));
             let refused = kept.refusal(root, &op.entry.folder, replaced).map_err(fail)?;
             if let Some(reason) = refused {
-                return Err(WriteError::Refused { path: op.path.clone(), reason });
+                return Err(fail(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
             }
             if op.template.is_none() {
                 op.template = Some(kept.template(&op.path, version));
