@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-QQFHPYHW.js",
+        path: "/assets/app-AYKIPT3U.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"e413fbda1978d1bd\"",
-        bytes: include_bytes!("assets/app-QQFHPYHW.js"),
-        gzip: include_bytes!("gzip/assets/app-QQFHPYHW.js.gz"),
+        etag: "\"046710e5b3f8963f\"",
+        bytes: include_bytes!("assets/app-AYKIPT3U.js"),
+        gzip: include_bytes!("gzip/assets/app-AYKIPT3U.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-XF7OPFTC.js.gz"),
     },
     Asset {
-        path: "/assets/graph-4OB6C3DV.js",
+        path: "/assets/graph-6DECOQRF.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"7fcddcd8d8935baf\"",
-        bytes: include_bytes!("assets/graph-4OB6C3DV.js"),
-        gzip: include_bytes!("gzip/assets/graph-4OB6C3DV.js.gz"),
+        etag: "\"7979a412a2203427\"",
+        bytes: include_bytes!("assets/graph-6DECOQRF.js"),
+        gzip: include_bytes!("gzip/assets/graph-6DECOQRF.js.gz"),
     },
     Asset {
-        path: "/assets/style-W6JWM6LX.css",
+        path: "/assets/style-6RE4BQR4.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"09b8c2304f34fb51\"",
-        bytes: include_bytes!("assets/style-W6JWM6LX.css"),
-        gzip: include_bytes!("gzip/assets/style-W6JWM6LX.css.gz"),
+        etag: "\"615dc2a200134c15\"",
+        bytes: include_bytes!("assets/style-6RE4BQR4.css"),
+        gzip: include_bytes!("gzip/assets/style-6RE4BQR4.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"d0a6ae09de1d0494\"",
+        etag: "\"362e60537d6020d0\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

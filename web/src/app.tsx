@@ -3,8 +3,8 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { exchange, setToken } from "./api";
 import { go, href, route, type View } from "./router";
-import { connection, ended, follow, isDark, signedIn, status, toggleTheme } from "./state";
-import { count } from "./ui/format";
+import { connection, ended, follow, graph, isDark, loadGraph, signedIn, status, toggleTheme } from "./state";
+import { plural } from "./ui/format";
 import { Icon, type IconName, Logo } from "./ui/icons";
 import { Inspector, selection } from "./ui/inspector";
 import { CommandMenu, Help, helpOpen, menuOpen } from "./ui/menu";
@@ -87,6 +87,8 @@ function Frame() {
 function Lazy({ arg }: { arg: string }) {
   const [View, setView] = useState<ComponentType<{ arg: string }> | null>(null);
   useEffect(() => {
+    // Both at once: what is drawn, and what draws it.
+    if (!graph.value) loadGraph();
     import("./views/graph").then((module) => setView(() => module.default));
   }, []);
   return View ? <View arg={arg} /> : <div class="view graph loading" aria-busy="true" />;
@@ -127,9 +129,9 @@ function StatusBar() {
     <footer class="status">
       {known ? (
         <>
-          <span>{count(known.notes)} notes</span>
-          <span>{count(known.links)} links</span>
-          <span>{count(known.entities)} entities</span>
+          <span>{plural(known.notes, "note")}</span>
+          <span>{plural(known.links, "link")}</span>
+          <span>{plural(known.entities, "entity", "entities")}</span>
           {known.to_embed > 0 && <span>meaning {Math.floor((known.embedded / known.to_embed) * 100)} %</span>}
           <span>{known.indexed ? "index up to date" : "reading…"}</span>
           <span class="right">{known.scope === "read" ? "read only" : "may write"}</span>

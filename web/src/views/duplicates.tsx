@@ -141,15 +141,16 @@ function Preview({ plan, merge, cancel }: { plan: Plan; merge: () => void; cance
   const { from, into } = plan;
   const own = [into.name, ...names(into.aliases)].map((name) => name.toLowerCase());
   const added = [from.name, ...names(from.aliases)].filter((name) => !own.includes(name.toLowerCase()));
-  const ends = (entity: Entity): { text: string; key: string }[] => {
-    const end = (id: number, name: string | undefined) => (id === from.entity_id || id === into.entity_id ? into.name : (name ?? `Entity ${id}`));
-    const line = (relation: Relation) => `${end(relation.from_entity_id, relation.from_entity_name ?? entity.name)} ${relation.relation_type.replace(/_/g, " ")} ${end(relation.to_entity_id, relation.to_entity_name ?? entity.name)}`;
-    const isOwn = (relation: Relation) => [relation.from_entity_id, relation.to_entity_id].every((id) => id === from.entity_id || id === into.entity_id);
-    return [...entity.relations_from, ...entity.relations_to].filter((relation) => !isOwn(relation)).map((relation) => ({ text: line(relation), key: line(relation) }));
-  };
+  // Both are one then: a relation between them is none.
+  const pair = [from.entity_id, into.entity_id];
+  const type = (relation: Relation) => relation.relation_type.replace(/_/g, " ");
+  const ends = (entity: Entity): string[] => [
+    ...entity.relations_from.filter((it) => !pair.includes(it.to_entity_id)).map((it) => `${into.name} ${type(it)} ${it.to_entity_name ?? `Entity ${it.to_entity_id}`}`),
+    ...entity.relations_to.filter((it) => !pair.includes(it.from_entity_id)).map((it) => `${it.from_entity_name ?? `Entity ${it.from_entity_id}`} ${type(it)} ${into.name}`),
+  ];
   const before = ends(into);
-  const known = new Set(before.map(({ key }) => key));
-  const gained = ends(from).filter(({ key }) => !known.has(key) && known.add(key));
+  const known = new Set(before);
+  const gained = ends(from).filter((line) => !known.has(line) && known.add(line));
   return (
     <section class="preview" aria-label="After the merge">
       <h3>After the merge: {into.name}</h3>
@@ -190,14 +191,14 @@ function Preview({ plan, merge, cancel }: { plan: Plan; merge: () => void; cance
             <ins>{from.description}</ins>
           </li>
         )}
-        {before.map(({ text, key }) => (
-          <li key={key} class="muted">
-            {text}
+        {before.map((line) => (
+          <li key={line} class="muted">
+            {line}
           </li>
         ))}
-        {gained.map(({ text, key }) => (
-          <li key={key}>
-            <ins>{text}</ins>
+        {gained.map((line) => (
+          <li key={line}>
+            <ins>{line}</ins>
           </li>
         ))}
       </ul>

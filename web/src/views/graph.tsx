@@ -31,9 +31,6 @@ const style = (name: string) => getComputedStyle(document.documentElement).getPr
 
 export default function GraphView({ arg }: { arg: string }) {
   const data = graph.value;
-  useEffect(() => {
-    loadGraph();
-  }, []);
   if (graphError.value && !data) return <Failed what="The graph cannot be loaded" error={graphError.value} retry={loadGraph} />;
   if (!data) return <div class="view graph loading" aria-busy="true" />;
   if (!data.x.length) {
