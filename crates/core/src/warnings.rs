@@ -7,9 +7,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use rayon::prelude::*;
 
 use crate::index::Snapshot;
-use crate::model::{ContentHash, NoteKey, VaultPath, Warning};
+use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::quote::quoted;
 use crate::session::Session;
 
@@ -216,9 +217,19 @@ impl WarningLog {
 
     /// Records warnings about changed notes, and the change itself for sessions that were shown an older version.
     pub(crate) fn log_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
-        for key in keys {
+        // Most new notes give no reason for a warning, and a start reports every note as new.
+        let has_reason = |key: &NoteKey| {
+            let is_odd = |note: &Note| {
+                !note.warnings.is_empty()
+                    || after.case_twin(*key).is_some()
+                    || after.broken_links(*key).next().is_some()
+            };
+            before.get(*key).is_some() || after.get(*key).is_some_and(is_odd)
+        };
+        let keys: Vec<NoteKey> = keys.par_iter().with_min_len(512).copied().filter(has_reason).collect();
+        for key in &keys {
             let (old, new) = (before.get(*key), after.get(*key));
-            let same_file = |note: &&crate::model::Note| new.is_some_and(|new| new.path == note.path);
+            let same_file = |note: &&Note| new.is_some_and(|new| new.path == note.path);
             if let Some(gone) = old.filter(|old| !same_file(old) && after.find_exact(&old.path).is_none()) {
                 self.lock().changed.push((gone.path.clone(), None));
                 self.take_back(&gone.path, |_| false);

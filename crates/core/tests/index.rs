@@ -187,6 +187,39 @@ fn stored_links_of_another_set_of_notes_are_ignored() {
     }
 }
 
+#[test]
+fn damaged_stored_links_are_ignored() {
+    let whole = Desk::new("//- a.md\n[[b]] [[none]]\n//- b.md\n[[a]]\n");
+    whole.knowledge.store_links().unwrap();
+    let links = whole.storage.links().unwrap();
+    let number = |place: usize, number: u32| {
+        let mut damaged = links.clone();
+        let at = links.len() - 4 * place;
+        damaged[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        damaged
+    };
+    // The last three numbers are the key of a note, the count of its links, and their only target.
+    let damaged = [
+        links[..links.len() - 4].to_vec(),
+        links[..links.len() - 12].to_vec(),
+        [&links[..], &[0; 3]].concat(),
+        [&links[..], &links[links.len() - 12..]].concat(),
+        number(1, 7),
+        number(2, 2),
+        number(2, u32::MAX),
+        number(3, 7),
+    ];
+    for damaged in damaged {
+        let desk = Desk::new("//- a.md\n[[b]] [[none]]\n//- b.md\n[[a]]\n");
+        desk.storage.put_links(&damaged);
+        let desk = desk.restarted();
+        assert_eq!(
+            (desk.targets("a.md"), desk.targets("b.md")),
+            (vec![Some("b.md".into()), None], vec![Some("a.md".into())])
+        );
+    }
+}
+
 /// A store that can be told to fail.
 struct Fragile<Store> {
     store: Store,

@@ -3,7 +3,7 @@
 use parking_lot::RwLock;
 
 use super::snapshot::Snapshot;
-use crate::model::{NoteId, NoteKey};
+use crate::model::{Note, NoteId, NoteKey};
 
 /// Two snapshots, one after the other, and which notes may differ between them.
 pub struct SnapshotDiff<'a> {
@@ -31,8 +31,8 @@ impl<'a> SnapshotDiff<'a> {
         self.keys.iter().flat_map(|key| {
             let (old, new) = (self.before.get(*key), self.after.get(*key));
             let same = old.map(|note| (&note.path, note.hash)) == new.map(|note| (&note.path, note.hash));
-            let moved = old.map(|note| note.path.note_id()) != new.map(|note| note.path.note_id());
-            let old = old.filter(|_| moved);
+            let is_elsewhere = |old: &Note| new.is_none_or(|new| old.path.note_id() != new.path.note_id());
+            let old = old.filter(|old| is_elsewhere(old));
             old.into_iter().chain(new).filter(move |_| !same).map(|note| note.path.note_id())
         })
     }

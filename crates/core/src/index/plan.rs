@@ -131,7 +131,8 @@ impl ReadPlan {
         trusted: impl Fn(NoteKey) -> bool,
         is_gone: impl Fn(&VaultPath) -> bool,
     ) {
-        let mut by_path: FxHashMap<&str, NoteKey> = FxHashMap::default();
+        let mut by_path: FxHashMap<&str, NoteKey> =
+            FxHashMap::with_capacity_and_hasher(known.len(), rustc_hash::FxBuildHasher);
         for key in known {
             self.removed.extend(by_path.insert(snapshot.note(key).path.as_str(), key));
         }

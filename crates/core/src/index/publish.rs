@@ -45,18 +45,15 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> S
 }
 
 /// The snapshot of a saved index, with its resolved links.
-pub(super) fn snapshot_of_saved(
-    writer: &mut Writer,
-    notes: Vec<(NoteKey, Note)>,
-    mut links: FxHashMap<NoteKey, Targets>,
-) -> Snapshot {
-    let mut entries = Vec::new();
+pub(super) fn snapshot_of_saved(writer: &mut Writer, notes: Vec<(NoteKey, Note)>, links: Targets) -> Snapshot {
     writer.touched = ChangedNotes::All;
-    for (key, note) in notes {
-        put(&mut entries, key, Some(note));
-        if let Some((entry, targets)) = entries[key.slot()].as_mut().zip(links.remove(&key)) {
-            entry.targets = targets.into();
-        }
+    let mut entries: Vec<Option<SnapshotEntry>> = vec![None; links.len()];
+    let entry = |(key, note): (NoteKey, Note)| {
+        let note = Arc::new(Note { id: note.path.note_id(), ..note });
+        (key, SnapshotEntry { note, targets: links[key.slot()].clone() })
+    };
+    for (key, entry) in notes.into_par_iter().map(entry).collect::<Vec<_>>() {
+        entries[key.slot()] = Some(entry);
     }
     let (order, case_variants) = ordered(&mut entries);
     assembled(entries, order, case_variants)

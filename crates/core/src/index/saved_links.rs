@@ -2,8 +2,9 @@
 //!
 //! They begin with a fingerprint of all notes, so links that were resolved among other notes are never used.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::snapshot::Snapshot;
 use crate::model::{Note, NoteKey};
@@ -16,8 +17,8 @@ const BROKEN: u32 = u32::MAX;
 
 type Fingerprint = [u8; 17];
 
-/// The targets of each note's links, in their order.
-pub(super) type Targets = Vec<Option<NoteKey>>;
+/// The targets of the links of each slot, in their order; empty for a slot that is not in use.
+pub(super) type Targets = Vec<Arc<[Option<NoteKey>]>>;
 
 /// The links of a snapshot as bytes: the fingerprint, then for each file its key, the count of its links, and the key of each
 /// target.
@@ -34,25 +35,36 @@ pub(super) fn encode(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 /// The targets of the links of these notes; `None` when the bytes are of other notes or damaged.
-pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<FxHashMap<NoteKey, Targets>> {
+pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<Targets> {
     let by_reference: Vec<(NoteKey, &Note)> = notes.iter().map(|(key, note)| (*key, note)).collect();
-    let rest = bytes.strip_prefix(&fingerprint(&by_reference)[..])?;
-    let links: FxHashMap<NoteKey, usize> = notes.iter().map(|(key, note)| (*key, note.links.len())).collect();
-    let mut numbers = rest.chunks_exact(4).map(|number| u32::from_le_bytes(number.try_into().expect("four bytes")));
-    let mut targets = FxHashMap::with_capacity_and_hasher(notes.len(), rustc_hash::FxBuildHasher);
-    while let Some(key) = numbers.next() {
-        let count = numbers.next()? as usize;
-        if links.get(&NoteKey(key)) != Some(&count) {
-            return None;
-        }
-        let decoded = numbers.by_ref().take(count).map(|target| Some(NoteKey(target)).filter(|_| target != BROKEN));
-        let decoded: Targets = decoded.collect();
-        if decoded.len() != count || decoded.iter().flatten().any(|target| !links.contains_key(target)) {
-            return None;
-        }
-        targets.insert(NoteKey(key), decoded);
+    let mut rest = bytes.strip_prefix(&fingerprint(&by_reference)[..])?;
+    let slots = notes.iter().map(|(key, _)| key.slot() + 1).max().unwrap_or_default();
+    // Of each slot that is in use, until its links are read.
+    let mut expected: Vec<Option<usize>> = vec![None; slots];
+    for (key, note) in notes {
+        expected[key.slot()] = Some(note.links.len());
     }
-    (targets.len() == notes.len()).then_some(targets)
+    let is_used: Vec<bool> = expected.iter().map(Option::is_some).collect();
+    let is_unknown = |target: &NoteKey| !is_used.get(target.slot()).copied().unwrap_or_default();
+    let mut targets: Targets = vec![Arc::default(); slots];
+    while !rest.is_empty() {
+        let (key, count) = (NoteKey(number(rest.get(..4)?)), number(rest.get(4..8)?) as usize);
+        if expected.get_mut(key.slot())?.take()? != count {
+            return None;
+        }
+        let (links, after) = rest[8..].split_at_checked(count * 4)?;
+        let links = links.chunks_exact(4).map(number).map(|target| Some(NoteKey(target)).filter(|_| target != BROKEN));
+        let links: Arc<[Option<NoteKey>]> = links.collect();
+        if links.iter().flatten().any(is_unknown) {
+            return None;
+        }
+        (targets[key.slot()], rest) = (links, after);
+    }
+    expected.iter().all(Option::is_none).then_some(targets)
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
 /// A hash of the version and of all notes, in any order.
