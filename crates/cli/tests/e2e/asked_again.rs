@@ -187,7 +187,8 @@ fn retried_memory_write_runs_once() {
         (
             "merge_entities",
             json!({ "entity_id": 2, "into_entity_id": 1 }),
-            json!({ "entity_id": 1, "moved": { "observations": 1, "relations": 0, "aliases": 1 }, "change": 3 }),
+            // The other entity has the same observation.
+            json!({ "entity_id": 1, "moved": { "observations": 0, "relations": 0, "aliases": 1 }, "change": 3 }),
         ),
         ("undo_change", json!({ "change": 2 }), json!({ "change": 2, "undone_by": 3 })),
         (
