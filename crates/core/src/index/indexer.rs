@@ -438,7 +438,7 @@ impl Indexer {
         let links = loaded.links.and_then(|links| saved_links::decode(&links, &loaded.notes));
         match links {
             Some(links) => {
-                self.current.store(Arc::new(snapshot_of_saved(writer, loaded.notes, links)));
+                self.current.store(Arc::new(snapshot_of_saved(writer, loaded.notes, &links)));
                 writer.links_are_saved = true;
             }
             None => self.publish(writer, loaded.notes.into_iter().map(|(key, note)| (key, Some(note))).collect()),
