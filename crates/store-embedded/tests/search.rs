@@ -139,7 +139,7 @@ fn note_with_the_queried_name_comes_first() {
     assert_eq!((keys.len(), keys[0]), (4, 3), "{keys:?}");
     let ranked = store.rank_text("compass", 10).unwrap();
     assert_eq!((ranked.hits.len(), ranked.hits[0].key), (4, NoteKey(3)), "{ranked:?}");
-    assert!(ranked.hits[0].score <= ranked.most * 2.0, "{ranked:?}");
+    assert!(ranked.hits[0].score <= ranked.most, "{ranked:?}");
 }
 
 fn ranked(store: &EmbeddedStore, text: &str, limit: usize) -> Vec<u32> {

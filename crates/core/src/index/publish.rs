@@ -45,7 +45,7 @@ fn rebuilt(writer: &mut Writer, before: &Snapshot, staged: Vec<StagedNote>) -> S
 }
 
 /// The snapshot of a saved index, with its resolved links.
-pub(super) fn snapshot_of_saved(writer: &mut Writer, notes: Vec<(NoteKey, Note)>, links: &Targets) -> Snapshot {
+pub(super) fn snapshot_of_saved(writer: &mut Writer, notes: Vec<(NoteKey, Note)>, links: &[Targets]) -> Snapshot {
     writer.touched = ChangedNotes::All;
     let mut entries: Vec<Option<SnapshotEntry>> = vec![None; links.len()];
     let entry = |(key, note): (NoteKey, Note)| {

@@ -17,8 +17,8 @@ const BROKEN: u32 = u32::MAX;
 
 type Fingerprint = [u8; 17];
 
-/// The targets of the links of each slot, in their order; empty for a slot that is not in use.
-pub(super) type Targets = Vec<Arc<[Option<NoteKey>]>>;
+/// The targets of a note's links, in their order.
+pub(super) type Targets = Arc<[Option<NoteKey>]>;
 
 /// The links of a snapshot as bytes: the fingerprint, then for each file its key, the count of its links, and the key of each
 /// target.
@@ -34,8 +34,8 @@ pub(super) fn encode(snapshot: &Snapshot) -> Vec<u8> {
     bytes
 }
 
-/// The targets of the links of these notes; `None` when the bytes are of other notes or damaged.
-pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<Targets> {
+/// The targets of the links of these notes by slot; `None` when the bytes are of other notes or damaged.
+pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<Vec<Targets>> {
     let by_reference: Vec<(NoteKey, &Note)> = notes.iter().map(|(key, note)| (*key, note)).collect();
     let mut rest = bytes.strip_prefix(&fingerprint(&by_reference)[..])?;
     let slots = notes.iter().map(|(key, _)| key.slot() + 1).max().unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<Targets>
     }
     let is_used: Vec<bool> = expected.iter().map(Option::is_some).collect();
     let is_unknown = |target: &NoteKey| !is_used.get(target.slot()).copied().unwrap_or_default();
-    let mut targets: Targets = vec![Arc::default(); slots];
+    let mut targets: Vec<Targets> = vec![Arc::default(); slots];
     while !rest.is_empty() {
         let (key, count) = (NoteKey(number(rest.get(..4)?)), number(rest.get(4..8)?) as usize);
         if expected.get_mut(key.slot())?.take()? != count {
@@ -54,7 +54,7 @@ pub(super) fn decode(bytes: &[u8], notes: &[(NoteKey, Note)]) -> Option<Targets>
         }
         let (links, after) = rest[8..].split_at_checked(count * 4)?;
         let links = links.chunks_exact(4).map(number).map(|target| Some(NoteKey(target)).filter(|_| target != BROKEN));
-        let links: Arc<[Option<NoteKey>]> = links.collect();
+        let links: Targets = links.collect();
         if links.iter().flatten().any(is_unknown) {
             return None;
         }

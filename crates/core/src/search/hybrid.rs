@@ -2,8 +2,8 @@
 //!
 //! Words and meaning are scaled before they are added. Words: the score of a section divided by the geometric mean of the best
 //! section's score and the highest possible one, so that a section with half the words has half the score even if it is the
-//! best. Meaning: the cosine above that of unrelated texts. Their equally weighted sum beats either alone, and reciprocal rank
-//! fusion, on every judged set (docs/search.md).
+//! best. Meaning: the cosine above that of unrelated texts. Their weighted sum beats either alone, and reciprocal rank fusion, on
+//! every judged set in English (docs/search.md).
 //!
 //! A note whose name is the query always comes first.
 
@@ -21,12 +21,15 @@ use crate::ports::{Grade, NoteSet, RankedText, Role, StoreError, VectorHit, Vect
 /// Sections taken from each ranking: enough that good hits of one are in the other.
 const CANDIDATES: usize = 300;
 
-/// The weight of meaning against words, for a text that the model understands.
-const MEANING: f32 = 0.5;
+/// The weight of meaning, for a text that the model understands; the rest is that of words.
+const MEANING: f32 = 0.6;
 
 /// The weight of coarse vectors against full ones, for an English query. Other languages then use words alone: on Japanese,
 /// coarse vectors rank far below full ones (docs/search.md).
 const COARSE: f32 = 0.6;
+
+/// The least share of Latin letters for which coarse vectors count: a question in another script may have a name in Latin ones.
+const ENGLISH: f32 = 0.5;
 
 /// The least cosine of a section without any of the words, above that of unrelated texts.
 const NEARER_BY: f32 = 0.08;
@@ -257,13 +260,15 @@ fn full_share(near: &[VectorHit]) -> f32 {
 
 /// How well the vectors represent a query: 1 for Latin letters and full vectors.
 fn worth_on(text: &str, beyond_english: f32, full: f32) -> f32 {
-    let (english, beyond_english) = (COARSE + (1.0 - COARSE) * full, beyond_english * full);
+    let beyond_english = beyond_english * full;
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let (latin, all) = letters.fold((0_u32, 0_u32), |(latin, all), c| (latin + u32::from(c < '\u{250}'), all + 1));
     if all == 0 {
         return beyond_english;
     }
     let share = latin as f32 / all as f32;
+    let coarse = if share < ENGLISH { 0.0 } else { COARSE };
+    let english = coarse * (1.0 - full) + full;
     share * english + (1.0 - share) * beyond_english
 }
 
@@ -394,4 +399,17 @@ fn neighbours(snapshot: &Snapshot, key: NoteKey, link_types: &[LinkType]) -> Vec
     neighbours.sort_unstable();
     neighbours.dedup();
     neighbours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_vectors_count_for_queries_that_are_mostly_in_latin_letters() {
+        assert_eq!(worth_on("how to export", 0.2, 0.0), COARSE);
+        assert_eq!(worth_on("PDFに書き出す方法", 0.2, 0.0), 0.0);
+        assert!((worth_on("PDFに書き出す方法", 0.2, 1.0) - (3.0 + 7.0 * 0.2) / 10.0).abs() < 1e-6);
+        assert_eq!((worth_on("how to export", 0.2, 1.0), worth_on("書き出す", 0.2, 1.0)), (1.0, 0.2));
+    }
 }

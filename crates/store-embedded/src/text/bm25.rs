@@ -12,6 +12,9 @@ use super::schema::WordField;
 /// How soon further occurrences of a term stop counting.
 const SATURATION: f32 = 1.2;
 
+/// What a term can earn in all fields, as a multiple of what it can earn in the body alone.
+pub(super) const ALL_FIELDS: f32 = 2.0;
+
 /// What an occurrence in a field counts, by the stored length of the field.
 pub(super) struct Occurrence([f32; 256]);
 
@@ -52,6 +55,12 @@ pub(super) fn most(count: u64, sections: u64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_term_earns_more_than_the_highest_score_and_one_in_all_fields_nearly_that() {
+        let often = Occurrences { all: 200.0, outside_body: 100.0 }.score();
+        assert!((0.95 * ALL_FIELDS..ALL_FIELDS).contains(&often), "{often}");
+    }
 
     #[test]
     fn a_word_of_the_title_counts_little_more_when_the_body_repeats_it() {

@@ -7,6 +7,7 @@ use quipu_core::ports::{RankedText, TextHits, TextMatch, TextQuery};
 use tantivy::directory::RamDirectory;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, TantivyError};
 
+use super::bm25;
 use super::damage::{TextError, guarded, is_refusal};
 use super::directory::IndexDirectory;
 use super::files::findings;
@@ -142,7 +143,8 @@ impl TantivyEngine {
         guarded(|| {
             words.find_similar(&view, fields)?;
             let most = words.most(&view, fields)?;
-            Ok(RankedText { hits: tally::rank(&words, most, limit, &view, fields)?, most })
+            let hits = tally::rank(&words, most, limit, &view, fields)?;
+            Ok(RankedText { hits, most: most * bm25::ALL_FIELDS })
         })
     }
 
