@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-AYKIPT3U.js",
+        path: "/assets/app-6X7EAXHQ.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"046710e5b3f8963f\"",
-        bytes: include_bytes!("assets/app-AYKIPT3U.js"),
-        gzip: include_bytes!("gzip/assets/app-AYKIPT3U.js.gz"),
+        etag: "\"fc2bca258a3df481\"",
+        bytes: include_bytes!("assets/app-6X7EAXHQ.js"),
+        gzip: include_bytes!("gzip/assets/app-6X7EAXHQ.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"362e60537d6020d0\"",
+        etag: "\"6b23f667062bebae\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

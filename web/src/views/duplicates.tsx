@@ -150,6 +150,8 @@ function Preview({ plan, merge, cancel }: { plan: Plan; merge: () => void; cance
   ];
   const before = ends(into);
   const known = new Set(before);
+  const kept = new Set(into.observations.map((observation) => observation.observation_content));
+  const isNew = (observation: { observation_content: string }) => !kept.has(observation.observation_content);
   const gained = ends(from).filter((line) => !known.has(line) && known.add(line));
   return (
     <section class="preview" aria-label="After the merge">
@@ -181,7 +183,7 @@ function Preview({ plan, merge, cancel }: { plan: Plan; merge: () => void; cance
         {into.observations.map((observation) => (
           <li key={observation.observation_id}>{observation.observation_content}</li>
         ))}
-        {from.observations.map((observation) => (
+        {from.observations.filter(isNew).map((observation) => (
           <li key={observation.observation_id}>
             <ins>{observation.observation_content}</ins>
           </li>

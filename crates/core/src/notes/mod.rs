@@ -142,11 +142,8 @@ impl Knowledge {
             drop(writer);
             return done(&path);
         }
-        // If the check fails too, the error of the write is the one that the client needs.
-        write(writer).or_else(|error| match applied() {
-            Ok(Some(path)) => done(&path),
-            Ok(None) | Err(_) => Err(error),
-        })
+        // If this check fails, it is unknown whether an earlier attempt was applied, and a refusal would say that it was not.
+        write(writer).or_else(|error| applied()?.map_or(Err(error), |path| done(&path)))
     }
 
     /// The present state of the note that an earlier attempt of the request wrote. It may have changed since, so it counts as

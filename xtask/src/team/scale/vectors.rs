@@ -23,7 +23,7 @@ const GRAPH: &str = "vectors";
 /// The vault whose passages the builtin model embeds; larger numbers of vectors are mixes of theirs.
 const VAULT: &str = "vault-obsidian-help-en-ja";
 
-/// How long the model may take for them, and how long no vector arrives when it is done.
+/// The model has to be done after this long, and is done when no vector has arrived for so long.
 const PATIENCE: Duration = Duration::from_secs(900);
 const QUIET: Duration = Duration::from_secs(20);
 
