@@ -267,3 +267,18 @@ fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
     assert_eq!(vault.forget(&[name]).expect("writable"), 1);
     assert_eq!(vault.applied_request(RequestKey(7)).expect("readable"), None, "a path may contain the redacted text");
 }
+
+/// A client that was told of a refusal makes its change in another call; a server that was stopped must not make it too.
+#[test]
+fn refused_request_is_not_applied_by_a_slower_server() {
+    let Some(url) = postgres::database() else { return };
+    let (one, slower) = (notes(&url), notes(&url));
+    let create = |at: &str| [FileChange::Create { path: path(at), bytes: b"text".to_vec() }];
+    assert_eq!(one.refuse_request(RequestKey(7)).expect("writable"), None);
+    let refused = slower.apply_for(&create("a.md"), &WriteOrigin::retried(RequestKey(7)));
+    assert!(matches!(refused, Err(WriteError::Changed { .. })), "{refused:?}");
+    assert_eq!(one.applied_request(RequestKey(7)).expect("readable"), None);
+    one.apply_for(&create("b.md"), &WriteOrigin::retried(RequestKey(8))).expect("the path is free");
+    assert_eq!(slower.refuse_request(RequestKey(8)).expect("writable"), Some(path("b.md")), "it was applied before");
+    slower.apply_for(&create("b.md"), &WriteOrigin::retried(RequestKey(8))).expect("it was applied");
+}

@@ -214,6 +214,21 @@ pub enum NoteError {
 }
 
 impl NoteError {
+    /// Whether the same call could succeed once other notes, or other versions of them, are there.
+    pub(crate) fn depends_on_notes(&self) -> bool {
+        matches!(
+            self,
+            Self::ChangedElsewhere { .. }
+                | Self::OtherVersion { .. }
+                | Self::SeenInPart { .. }
+                | Self::Exists { .. }
+                | Self::NotFound { .. }
+                | Self::Moved { .. }
+        )
+    }
+}
+
+impl NoteError {
     pub(super) fn bad_id(id: &str, reason: impl Into<String>) -> Self {
         Self::BadId { id: id.to_owned(), reason: reason.into() }
     }

@@ -142,8 +142,15 @@ impl Knowledge {
             drop(writer);
             return done(&path);
         }
-        // If this check fails, it is unknown whether an earlier attempt was applied, and a refusal would say that it was not.
-        write(writer).or_else(|error| applied()?.map_or(Err(error), |path| done(&path)))
+        write(writer).or_else(|error| {
+            let applied = match request.filter(|_| error.depends_on_notes()) {
+                // If this fails, it is unknown whether an earlier attempt was applied, and a refusal would say that it was not.
+                Some(request) => self.vault.refuse_request(request).map_err(IndexError::from)?,
+                // If this fails too, the error of the write is the one that the client needs.
+                None => applied().ok().flatten(),
+            };
+            applied.map_or(Err(error), |path| done(&path))
+        })
     }
 
     /// The present state of the note that an earlier attempt of the request wrote. It may have changed since, so it counts as

@@ -109,6 +109,13 @@ pub trait VaultFiles: NoteHistory {
     /// the old path.
     fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;
 
+    /// Called before a client is told that a request is refused: an attempt of it that is still under way in another process is
+    /// refused from then on. Returns what [`Self::applied_request`] does, if one was applied before.
+    fn refuse_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        // Without servers on other machines no attempt outlives the process that the client waited for.
+        self.applied_request(request)
+    }
+
     /// The files in the trash, newest first.
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError>;
 

@@ -129,14 +129,28 @@ pub(super) async fn version(
     row::first(db, sql, &[&graph, &change, &position, &path], read).await
 }
 
+/// Stands in the place of the path for a request that was refused.
+pub(super) const REFUSED: &str = "";
+
+/// Whether a request was refused.
+pub(super) async fn is_refused(
+    db: &impl GenericClient,
+    graph: i64,
+    request: RequestKey,
+) -> Result<bool, DatabaseError> {
+    let sql = "SELECT 1 FROM note_request WHERE graph = $1 AND key = $2 AND path = $3";
+    let found = row::first(db, sql, &[&graph, &request.to_string(), &REFUSED], |row| get::<i32>(row, 0)).await?;
+    Ok(found.is_some())
+}
+
 /// The first path of a request that was applied, and when that was.
 pub(super) async fn applied_request(
     db: &impl GenericClient,
     graph: i64,
     request: RequestKey,
 ) -> Result<Option<(VaultPath, i64)>, DatabaseError> {
-    let sql = "SELECT path, at_ns FROM note_request WHERE graph = $1 AND key = $2";
-    row::first(db, sql, &[&graph, &request.to_string()], |row| Ok((path(row, 0)?, get(row, 1)?))).await
+    let sql = "SELECT path, at_ns FROM note_request WHERE graph = $1 AND key = $2 AND path <> $3";
+    row::first(db, sql, &[&graph, &request.to_string(), &REFUSED], |row| Ok((path(row, 0)?, get(row, 1)?))).await
 }
 
 pub(super) async fn head(db: &impl GenericClient, graph: i64) -> Result<i64, DatabaseError> {

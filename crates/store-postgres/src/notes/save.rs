@@ -6,6 +6,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::TrashReason;
 
 use super::files::Files;
+use super::read::REFUSED;
 use crate::failure::DatabaseError;
 use crate::row::{self, BadRow, escape, execute, get};
 
@@ -139,6 +140,18 @@ pub(super) async fn remember(
     execute(tx, "DELETE FROM note_request WHERE graph = $1 AND at_ns < $2", &[&graph, &expired]).await?;
     let sql = "INSERT INTO note_request (graph, key, path, at_ns) VALUES ($1, $2, $3, $4)";
     execute(tx, sql, &[&graph, &request.to_string(), &escape(path.as_str()), &at_ns]).await?;
+    Ok(())
+}
+
+/// Records that a request was refused, unless it was applied.
+pub(super) async fn remember_refused(
+    tx: &Transaction<'_>,
+    graph: i64,
+    request: RequestKey,
+    at_ns: i64,
+) -> Result<(), DatabaseError> {
+    let sql = "INSERT INTO note_request (graph, key, path, at_ns) VALUES ($1, $2, $3, $4) ON CONFLICT (graph, key) DO NOTHING";
+    execute(tx, sql, &[&graph, &request.to_string(), &REFUSED, &at_ns]).await?;
     Ok(())
 }
 

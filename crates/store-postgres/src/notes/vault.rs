@@ -73,6 +73,10 @@ impl PostgresVault {
         if let Some((_, at_ns)) = read::applied_request(tx, self.graph, request).await? {
             return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
         }
+        let refused = read::is_refused(tx, self.graph, request).await?;
+        if let Some(first) = changes.first().filter(|_| refused) {
+            return Ok(Err(WriteError::Changed { path: first.place().clone() }));
+        }
         let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
         let mut stats = Vec::with_capacity(changes.len());
         let mut logged = Vec::with_capacity(changes.len());
@@ -203,6 +207,19 @@ impl VaultFiles for PostgresVault {
     fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         let found = self.read(async |db| read::applied_request(db, self.graph, request).await)?;
         Ok(found.map(|(path, _)| path))
+    }
+
+    fn refuse_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
+        let refuse = async |tx: &Transaction<'_>| {
+            // Waits for an attempt that is being committed.
+            let moment = save::lock(tx, self.graph).await?;
+            save::remember_refused(tx, self.graph, request, moment.at_ns).await?;
+            let applied = read::applied_request(tx, self.graph, request).await?;
+            Ok(Ok::<_, Infallible>(applied.map(|(path, _)| path)))
+        };
+        let outcome = self.database.write(self.scope, refuse);
+        let outcome = outcome.map_err(|error| VaultError::Database { reason: error.reason() })?;
+        Ok(outcome.unwrap_or_else(|never| match never {}))
     }
 
     fn trashed(&self) -> Result<Vec<TrashedFile>, VaultError> {
