@@ -90,14 +90,20 @@ fn prepare(database: &Arc<PostgresDatabase>, count: usize) -> anyhow::Result<Pre
     let folder = without_meaning(tempfile::tempdir()?)?;
     let notes = generate::vault(folder.path(), count, SEED)?;
     let graph = format!("n{count}");
-    let vault = PostgresVault::new(database.clone(), &database.create_graph(&graph)?);
+    push(database, &graph, folder.path(), &notes)?;
+    Ok(Prepared { folder, notes, graph })
+}
+
+/// Creates a graph with notes of a folder.
+fn push(database: &Arc<PostgresDatabase>, graph: &str, folder: &Path, notes: &[String]) -> anyhow::Result<()> {
+    let vault = PostgresVault::new(database.clone(), &database.create_graph(graph)?);
     for paths in notes.chunks(AT_ONCE) {
         let create = |path: &String| -> anyhow::Result<FileChange> {
-            Ok(FileChange::Create { path: VaultPath::parse(path)?, bytes: fs::read(folder.path().join(path))? })
+            Ok(FileChange::Create { path: VaultPath::parse(path)?, bytes: fs::read(folder.join(path))? })
         };
         vault.apply(&paths.iter().map(create).collect::<anyhow::Result<Vec<_>>>()?)?;
     }
-    Ok(Prepared { folder, notes, graph })
+    Ok(())
 }
 
 /// Throughput and latency by number of servers.

@@ -39,17 +39,18 @@ impl TeamServer {
 
     /// Starts a server, without waiting for it.
     pub(super) fn start(binary: &Path, database: String, proxies: Vec<Proxy>) -> anyhow::Result<Self> {
-        let (binary, port) = (binary.to_owned(), free_port()?);
-        let server = Self { binary, database, port, proxies, embedding: "none", process: Mutex::default() };
-        server.launch()?;
-        Ok(server)
+        Self::start_embedding(binary, database, proxies, "none")
     }
 
-    /// The same with the builtin model.
-    pub(super) fn with_meaning(binary: &Path, database: String) -> anyhow::Result<Self> {
+    /// The same with a provider of vectors.
+    pub(super) fn start_embedding(
+        binary: &Path,
+        database: String,
+        proxies: Vec<Proxy>,
+        embedding: &'static str,
+    ) -> anyhow::Result<Self> {
         let (binary, port) = (binary.to_owned(), free_port()?);
-        let (proxies, process) = (Vec::new(), Mutex::default());
-        let server = Self { binary, database, port, proxies, embedding: "builtin", process };
+        let server = Self { binary, database, port, proxies, embedding, process: Mutex::default() };
         server.launch()?;
         Ok(server)
     }

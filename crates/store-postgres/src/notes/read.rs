@@ -132,25 +132,36 @@ pub(super) async fn version(
 /// Stands in the place of the path for a request that was refused.
 pub(super) const REFUSED: &str = "";
 
-/// Whether a request was refused.
-pub(super) async fn is_refused(
+/// What became of a request.
+pub(super) enum Recorded {
+    /// Its first path, and when it was applied.
+    Applied(VaultPath, i64),
+    Refused,
+}
+
+pub(super) async fn request(
     db: &impl GenericClient,
     graph: i64,
     request: RequestKey,
-) -> Result<bool, DatabaseError> {
-    let sql = "SELECT 1 FROM note_request WHERE graph = $1 AND key = $2 AND path = $3";
-    let found = row::first(db, sql, &[&graph, &request.to_string(), &REFUSED], |row| get::<i32>(row, 0)).await?;
-    Ok(found.is_some())
+) -> Result<Option<Recorded>, DatabaseError> {
+    let sql = "SELECT path, at_ns FROM note_request WHERE graph = $1 AND key = $2";
+    let read = |row: &Row| match get::<&str>(row, 0)? {
+        REFUSED => Ok(Recorded::Refused),
+        _ => Ok(Recorded::Applied(path(row, 0)?, get(row, 1)?)),
+    };
+    row::first(db, sql, &[&graph, &request.to_string()], read).await
 }
 
-/// The first path of a request that was applied, and when that was.
+/// The first path of a request that was applied.
 pub(super) async fn applied_request(
     db: &impl GenericClient,
     graph: i64,
-    request: RequestKey,
-) -> Result<Option<(VaultPath, i64)>, DatabaseError> {
-    let sql = "SELECT path, at_ns FROM note_request WHERE graph = $1 AND key = $2 AND path <> $3";
-    row::first(db, sql, &[&graph, &request.to_string(), &REFUSED], |row| Ok((path(row, 0)?, get(row, 1)?))).await
+    key: RequestKey,
+) -> Result<Option<VaultPath>, DatabaseError> {
+    Ok(match request(db, graph, key).await? {
+        Some(Recorded::Applied(path, _)) => Some(path),
+        Some(Recorded::Refused) | None => None,
+    })
 }
 
 pub(super) async fn head(db: &impl GenericClient, graph: i64) -> Result<i64, DatabaseError> {

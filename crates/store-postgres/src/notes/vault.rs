@@ -16,7 +16,7 @@ use quipu_core::ports::{
 
 use super::files::excluded;
 use super::history;
-use super::read;
+use super::read::{self, Recorded};
 use super::save;
 use crate::connection::{PostgresDatabase, Scope, WakeListener, Wakeups};
 use crate::failure::DatabaseError;
@@ -70,12 +70,14 @@ impl PostgresVault {
         request: RequestKey,
     ) -> Result<Result<Vec<Option<FileStat>>, WriteError>, DatabaseError> {
         let moment = save::lock(tx, self.graph).await?;
-        if let Some((_, at_ns)) = read::applied_request(tx, self.graph, request).await? {
-            return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
-        }
-        let refused = read::is_refused(tx, self.graph, request).await?;
-        if let Some(first) = changes.first().filter(|_| refused) {
-            return Ok(Err(WriteError::Changed { path: first.place().clone() }));
+        match (read::request(tx, self.graph, request).await?, changes.first()) {
+            (Some(Recorded::Applied(_, at_ns)), _) => {
+                return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
+            }
+            (Some(Recorded::Refused), Some(first)) => {
+                return Ok(Err(WriteError::Changed { path: first.place().clone() }));
+            }
+            _ => {}
         }
         let mut files = read::around(tx, self.graph, changes.iter().flat_map(paths)).await?;
         let mut stats = Vec::with_capacity(changes.len());
@@ -109,7 +111,7 @@ impl PostgresVault {
         let Some((bytes, reason)) = read::version(tx, self.graph, trashed).await? else {
             return Ok(Err(WriteError::Missing { path }));
         };
-        if let Some((_, modified_ns)) = read::applied_request(tx, self.graph, request).await? {
+        if let Some(Recorded::Applied(_, modified_ns)) = read::request(tx, self.graph, request).await? {
             return Ok(Ok(FileStat { modified_ns, size: bytes.len() as u64 }));
         }
         let mut files = read::around(tx, self.graph, [&path].into_iter()).await?;
@@ -205,8 +207,7 @@ impl VaultFiles for PostgresVault {
     }
 
     fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
-        let found = self.read(async |db| read::applied_request(db, self.graph, request).await)?;
-        Ok(found.map(|(path, _)| path))
+        self.read(async |db| read::applied_request(db, self.graph, request).await)
     }
 
     fn refuse_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
@@ -214,8 +215,7 @@ impl VaultFiles for PostgresVault {
             // Waits for an attempt that is being committed.
             let moment = save::lock(tx, self.graph).await?;
             save::remember_refused(tx, self.graph, request, moment.at_ns).await?;
-            let applied = read::applied_request(tx, self.graph, request).await?;
-            Ok(Ok::<_, Infallible>(applied.map(|(path, _)| path)))
+            Ok(Ok::<_, Infallible>(read::applied_request(tx, self.graph, request).await?))
         };
         let outcome = self.database.write(self.scope, refuse);
         let outcome = outcome.map_err(|error| VaultError::Database { reason: error.reason() })?;

@@ -1,12 +1,11 @@
 //! `bulk_update`: creates entities, observations and relations in one transaction.
 
-use std::borrow::Cow;
-
 use quipu_core::memory::{Bulk, BulkEntity, BulkObservation, BulkRelation, EntityId, NameOrId, limits};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{EntityOutput, ObservationOutput, RelationOutput, split_aliases, warn_of_mapped_type};
+use crate::number_or_text::NumberOrText;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::echoed;
@@ -43,7 +42,7 @@ struct NewEntity {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewObservation {
-    entity_id: IdOrName,
+    entity_id: NumberOrText,
     #[schemars(length(min = 1, max = limits::OBSERVATION))]
     text_content: String,
 }
@@ -51,40 +50,18 @@ struct NewObservation {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewRelation {
-    from_entity_id: IdOrName,
-    to_entity_id: IdOrName,
+    from_entity_id: NumberOrText,
+    to_entity_id: NumberOrText,
     #[schemars(length(min = 1, max = limits::TYPE))]
     relation_type: String,
 }
 
 /// The id of an entity, or the name of one created in the same call.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum IdOrName {
-    Id(i64),
-    Name(String),
-}
-
-impl JsonSchema for IdOrName {
-    fn schema_name() -> Cow<'static, str> {
-        "IdOrName".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    // The derived schema is three times as long.
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["integer", "string"] })
-    }
-}
-
-impl From<IdOrName> for NameOrId {
-    fn from(given: IdOrName) -> Self {
+impl From<NumberOrText> for NameOrId {
+    fn from(given: NumberOrText) -> Self {
         match given {
-            IdOrName::Id(id) => Self::Id(EntityId(id)),
-            IdOrName::Name(name) => Self::Name(name),
+            NumberOrText::Number(id) => Self::Id(EntityId(id)),
+            NumberOrText::Text(name) => Self::Name(name),
         }
     }
 }

@@ -8,11 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use quipu_core::model::VaultPath;
-use quipu_core::ports::{FileChange, VaultFiles};
-use quipu_store_postgres::{PostgresDatabase, PostgresVault};
+use quipu_store_postgres::PostgresDatabase;
 
-use super::AT_ONCE;
 use crate::team::server::TeamServer;
 use crate::{data, shell};
 
@@ -54,16 +51,10 @@ pub(super) fn measure(
 fn embed(binary: &Path, psql: &Path, url: &str, database: &Arc<PostgresDatabase>) -> anyhow::Result<()> {
     let folder = data::unpacked()?.context("this measurement needs the real vaults of ../shared/data")?.join(VAULT);
     let listed = shell::output(shell::command("find", &["-name", "*.md", "-type", "f"]).current_dir(&folder))?;
-    let mut notes: Vec<&str> = listed.lines().filter_map(|path| path.strip_prefix("./")).collect();
+    let mut notes: Vec<String> = listed.lines().filter_map(|path| Some(path.strip_prefix("./")?.to_owned())).collect();
     notes.sort_unstable();
-    let vault = PostgresVault::new(database.clone(), &database.create_graph(GRAPH)?);
-    for paths in notes.chunks(AT_ONCE) {
-        let create = |path: &&str| -> anyhow::Result<FileChange> {
-            Ok(FileChange::Create { path: VaultPath::parse(path)?, bytes: fs::read(folder.join(path))? })
-        };
-        vault.apply(&paths.iter().map(create).collect::<anyhow::Result<Vec<_>>>()?)?;
-    }
-    let server = TeamServer::with_meaning(binary, url.to_owned())?;
+    super::push(database, GRAPH, &folder, &notes)?;
+    let server = TeamServer::start_embedding(binary, url.to_owned(), Vec::new(), "builtin")?;
     let (begun, mut count, mut since) = (Instant::now(), String::new(), Instant::now());
     // All are there when none has arrived for a while: how many passages the notes have is the server's business.
     while count.is_empty() || count == "0" || since.elapsed() < QUIET {
