@@ -50,19 +50,14 @@ pub(crate) fn run(write: bool, tally: &mut Tally) -> anyhow::Result<()> {
     }
     let stored = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let (stored_by, stored) = read(&stored)?;
-    // Before the counts, which take minutes.
-    check_toolchain(&stored_by, &made_by)?;
+    if stored_by != made_by {
+        println!(
+            "skipped: the counts of {TABLE} are of {stored_by}, and {made_by} compiles to other instructions; \
+             `cargo xtask instructions --write` stores those of this compiler"
+        );
+        return Ok(());
+    }
     compare(&stored, &counted(&built()?)?, tally)
-}
-
-/// Fails if the stored counts are of another compiler, which compiles to other instructions.
-fn check_toolchain(stored_by: &str, made_by: &str) -> anyhow::Result<()> {
-    ensure!(
-        stored_by == made_by,
-        "the counts of {TABLE} are of {stored_by}, and {made_by} compiles to other instructions; store new counts with \
-         `cargo xtask instructions --write`"
-    );
-    Ok(())
 }
 
 /// Why instructions cannot be counted here.
@@ -188,13 +183,6 @@ mod tests {
             let (is_ok, tally) = compared(1000, count);
             assert_eq!((is_ok, tally.failed == 0), (passes, passes), "{count}");
         }
-    }
-
-    #[test]
-    fn counts_of_another_compiler_fail() {
-        assert!(check_toolchain("rustc 1.2.3", "rustc 1.2.3").is_ok());
-        let error = check_toolchain("rustc 1.2.3", "rustc 1.2.4").unwrap_err().to_string();
-        assert!(error.contains("cargo xtask instructions --write"), "{error}");
     }
 
     #[test]

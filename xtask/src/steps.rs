@@ -1,14 +1,21 @@
 //! A run of named steps: a heading before each, its time behind it, one line of totals at the very end.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// What a step found.
+use anyhow::Context;
+
+use crate::shell;
+
+/// The counts of a step.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
 }
+
+/// How long a step may take unless told otherwise: several times what it takes on two cores.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// One check that held.
 pub(crate) const ONE: Tally = Tally { passed: 1, failed: 0 };
@@ -43,10 +50,20 @@ pub(crate) struct Steps {
 impl Steps {
     /// Runs a step. A step that errs without counting a failure counts as one.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&mut Tally) -> anyhow::Result<()>) {
+        self.step_within(LIMIT, name, work);
+    }
+
+    /// Runs a step whose commands are killed after the time limit.
+    pub(crate) fn step_within(
+        &mut self,
+        limit: Duration,
+        name: &str,
+        work: impl FnOnce(&mut Tally) -> anyhow::Result<()>,
+    ) {
         println!("\n== {name}");
         let started = Instant::now();
         let mut tally = Tally::default();
-        let outcome = work(&mut tally);
+        let outcome = shell::limited(limit, || work(&mut tally)).with_context(|| name.to_owned());
         if outcome.is_err() && tally.failed == 0 {
             tally.failed = 1;
         }
@@ -90,7 +107,8 @@ mod tests {
     #[test]
     fn steps_run_after_one_that_failed() {
         let (mut steps, mut has_run) = (Steps::default(), false);
-        steps.step("first", |_| anyhow::bail!("no"));
+        steps.step_within(Duration::from_millis(200), "first", |_| shell::run(&mut shell::command("sleep", &["600"])));
+        assert!(format!("{:#}", steps.errors[0]).contains("first: sleep 600 was killed"), "{:?}", steps.errors);
         steps.step("second", |_| {
             has_run = true;
             Ok(())

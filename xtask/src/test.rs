@@ -1,16 +1,20 @@
 //! `cargo xtask test`: everything that can break, in one command, on a machine that has only cargo.
 //!
 //! Cheap steps come first. The binary is built once, in the profile the tests use: its dependencies are optimised there, and
-//! a second profile would double the time on a small machine.
+//! a second profile would double the time on a small machine. A step that waits for servers of its own is a process of its own,
+//! which is killed when its time is over.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 
 use crate::shell::{self, Profile, cargo};
-use crate::steps::{ONE, Steps};
-use crate::{cargo_test, crash, data, deny, explorer, fuzz, instructions, peers, postgres, share, team};
+use crate::steps::{ONE, Steps, Tally};
+use crate::{cargo_test, data, deny, fuzz, instructions, peers, postgres};
+
+/// The tests, which are built first.
+const TESTS_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 pub(crate) fn run(quick: bool) -> ExitCode {
     let mut steps = Steps::default();
@@ -49,7 +53,7 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         }
         Ok(())
     });
-    steps.step("tests", |tally| {
+    steps.step_within(TESTS_LIMIT, "tests", |tally| {
         let tests = || {
             let mut tests = cargo(&["test", "--quiet", "--workspace", "--locked"]);
             // Snapshots and generated pages are compared here, never written.
@@ -88,7 +92,7 @@ pub(crate) fn run(quick: bool) -> ExitCode {
     });
     steps.step("random renames", |tally| {
         *tally = ONE;
-        fuzz::renames::run(fuzz::renames::SHORT, fuzz::SEED)
+        shell::run(&mut shell::xtask(&["fuzz", "renames", "--rounds", &fuzz::renames::SHORT.to_string()])?)
     });
     if !quick {
         steps.step("licences, bans and sources", |tally| {
@@ -96,39 +100,30 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             deny::run()
         });
         steps.step("instructions of the hot paths", |tally| instructions::run(false, tally));
-        let mut binary = PathBuf::new();
-        steps.step("binary", |_| {
-            binary = shell::build_binary(Profile::Dev)?;
-            Ok(())
-        });
         steps.step("crash rounds", |tally| {
             *tally = ONE;
-            crash::run(&binary, crash::ROUNDS, crash::SEED)
-        });
-        steps.step("crash rounds of memory", |tally| {
-            *tally = ONE;
-            crash::run_memory(&binary, crash::SEED)
+            shell::run(&mut shell::xtask(&["crash"])?)
         });
         steps.step("random operations on files", |tally| {
             *tally = ONE;
-            fuzz::files::run(&binary, fuzz::files::SHORT, fuzz::SEED)
+            shell::run(&mut shell::xtask(&["fuzz", "files", "--rounds", &fuzz::files::SHORT.to_string()])?)
         });
         steps.step("owners killed", |tally| {
             *tally = ONE;
-            share::run(&binary, share::KILLS, crash::SEED)
+            shell::run(&mut shell::xtask(&["share"])?)
         });
         steps.step("team: faults", |tally| {
             *tally = ONE;
             match database {
-                Some(_) => team::run(&binary, team::ROUNDS, team::SEED),
+                Some(_) => shell::run(&mut shell::xtask(&["team"])?),
                 None => {
                     println!("skipped: there is no PostgreSQL");
                     Ok(())
                 }
             }
         });
-        peer_steps(&mut steps, &binary);
-        explorer::steps(&mut steps, &binary, real_data.as_deref());
+        steps.step("peers", |tally| steps_of("peers", tally));
+        steps.step("explorer", |tally| steps_of("explorer", tally));
     }
     steps.finish()
 }
@@ -136,13 +131,21 @@ pub(crate) fn run(quick: bool) -> ExitCode {
 /// `cargo xtask peers`: that part alone.
 pub(crate) fn run_peers() -> anyhow::Result<ExitCode> {
     let mut steps = Steps::default();
-    peer_steps(&mut steps, &shell::build_binary(Profile::Dev)?);
+    let binary = shell::build_binary(Profile::Dev)?;
+    steps.step("peers: installing", |_| peers::install());
+    for (name, check) in peers::CHECKS {
+        steps.step(name, |tally| check(&binary, tally));
+    }
     Ok(steps.finish())
 }
 
-fn peer_steps(steps: &mut Steps, binary: &Path) {
-    steps.step("peers: installing", |_| peers::install());
-    for (name, check) in peers::CHECKS {
-        steps.step(name, |tally| check(binary, tally));
-    }
+/// Runs the steps of another command, whose last line has the totals.
+fn steps_of(command: &str, tally: &mut Tally) -> anyhow::Result<()> {
+    shell::run_watched(&mut shell::xtask(&[command])?, |line| {
+        let mut found = Tally::default();
+        found.read(line);
+        if found.passed + found.failed > 0 {
+            *tally = found;
+        }
+    })
 }

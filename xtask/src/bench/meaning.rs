@@ -28,7 +28,7 @@ const COARSE: &str = "coarse-encoder.bin";
 const START: &str = "<!-- `cargo xtask bench --meaning --write` -->";
 const END: &str = "<!-- end -->";
 
-/// What one command took.
+/// The times of one command.
 struct Run {
     wall: f64,
     cpu: f64,

@@ -65,7 +65,7 @@ impl Vault {
 /// `quipu index` on files that were not read before.
 pub(super) fn first_index(binary: &Path, vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
     let (started, cpu) = (Instant::now(), children_cpu_seconds()?);
-    shell::run(vault.command(binary, "index").stdout(Stdio::null()))?;
+    shell::output(&mut vault.command(binary, "index"))?;
     let wall = started.elapsed().as_secs_f64();
     table.add("first index, CPU s", vault.notes(), children_cpu_seconds()? - cpu, Some([0.4, 5.0, 60.0]));
     table.add("first index, wall s", vault.notes(), wall, None);

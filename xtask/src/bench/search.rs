@@ -26,7 +26,7 @@ pub(super) fn run(binary: &Path, home: &Path, sections: usize, table: &mut Table
     generate::vault(&vault, sections.div_ceil(SECTIONS_A_NOTE), SEED)?;
     let mut index = Command::new(binary);
     index.arg("index").arg("--no-embed").arg(&vault).env_remove("QUIPU_VAULT");
-    shell::run(index.stdout(Stdio::null()).stderr(Stdio::null()))?;
+    shell::output(index.stderr(Stdio::null()))?;
     let mut bench = cargo(&["bench", "--quiet", "--package", "quipu", "--bench", "search", "--"]);
     let figures = shell::output(bench.arg(&vault).arg(CALLS.to_string()))?;
     for line in figures.lines().filter(|line| line.starts_with('{')) {
