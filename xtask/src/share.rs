@@ -5,7 +5,7 @@
 //! exactly once and to the byte; one that was under way when its own server was killed is there once or not at all; the
 //! index says what a fresh one would say; and when the clients leave, no process stays.
 
-mod client;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::crash;
 use crate::shell;
-use client::{Expected, Tally, Writer};
+use writer::{Expected, Tally, Writer};
 
 /// Kills of an owner unless told otherwise; as many as the test command has time for.
 pub(crate) const KILLS: u64 = 25;

@@ -6,11 +6,11 @@
 //! answers; no answer is older than what its client had been told, unless it says so; a write to a note that only its client
 //! changes is never refused, and one to a note that all change never overwrites what its client has not read.
 
-mod client;
 mod cluster;
 mod proxy;
 pub(crate) mod scale;
 mod server;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,9 +26,9 @@ use crate::data;
 use crate::load::client::Client;
 use crate::postgres;
 use crate::shell;
-use client::{Done, SHARED, Writer};
 use cluster::Cluster;
 use server::TeamServer;
+use writer::{Done, SHARED, Writer};
 
 /// Faults unless told otherwise; as many as the test command has time for.
 pub(crate) const ROUNDS: u64 = 14;

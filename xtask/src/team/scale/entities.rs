@@ -26,7 +26,7 @@ const AT_ONCE: usize = 500;
 /// Searches whose time is measured.
 const SEARCHES: usize = 60;
 
-/// What was measured of a server.
+/// The measurements of a server.
 struct Measured {
     first: f64,
     resident: usize,

@@ -33,7 +33,7 @@ const LATER: [&str; 5] = [
 const OUTDATED: &str = "may be out of date";
 const CHANGED: &str = "changed elsewhere";
 
-/// What one client did.
+/// The work of one client.
 #[derive(Default)]
 pub(super) struct Done {
     /// Lines of the client's own note, those of the shared one, and observations, as acknowledged.

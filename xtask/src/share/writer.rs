@@ -23,14 +23,14 @@ pub(super) enum Expected {
     Acknowledged(Option<String>),
     /// The client's own server was killed over it.
     UnderWay {
-        /// What was there.
+        /// The text before the write.
         before: Option<String>,
-        /// What was to be there.
+        /// The text that the write was to leave.
         after: Option<String>,
     },
 }
 
-/// What one client did.
+/// The work of one client.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) acknowledged: usize,
