@@ -8,7 +8,7 @@ mod purpose;
 mod remote;
 
 pub use builtin::{Builtin, DIMENSIONS, MAX_TOKENS};
-pub use open::{EmbedderSettings, Keys, Provider, SettingsError, Timeouts, is_on_this_machine, open};
+pub use open::{EmbedderSettings, Keys, Provider, SettingsError, Timeouts, open};
 pub use open_chat::{ChatKind, ChatProvider, ChatTimeouts, open_chat};
 pub use purpose::Purpose;
 pub use remote::{ProviderAddressError, shown_url};

@@ -31,11 +31,6 @@ impl Provider {
     pub const OPENAI_MODEL: &str = "text-embedding-3-small";
 }
 
-/// Whether a url points to this machine; `false` for an invalid url.
-pub fn is_on_this_machine(url: &str) -> bool {
-    Address::parse(url, str::to_owned).is_ok_and(|address| address.is_loopback())
-}
-
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 

@@ -32,7 +32,7 @@ export interface Kept {
 }
 
 const isUndone = (change: Kept) => /; undone by n?\d+$/.test(change.summary);
-/** By what is said of a change it is known which notes it is about. */
+/** Whether a change is about the note. */
 const isAbout = (change: Kept, path: string) => change.kind === "note" && [change.id, ...(change.ids ?? [])].some((id) => id.toLowerCase() === path.toLowerCase());
 
 /** The trail has the time of an answer, and the history that of the write before it, without parts of a second. */

@@ -93,7 +93,7 @@ export function Search() {
   const list = useRef<HTMLOListElement>(null);
   const { results, error, busy } = useSearch(query);
   const arg = route.value.arg;
-  // The address follows what is typed, and what is typed follows the address only where somebody else changed it: else a fast
+  // The address follows what is typed, and what is typed follows the address only where something else changed it: else a fast
   // typist would get letters back that are older than the last one.
   const written = useRef(arg);
   useEffect(() => {

@@ -39,10 +39,18 @@ const PATHS: [(&str, usize); 4] = [
     ("## Servers on a PostgreSQL database", 2),
 ];
 
-/// The tables of steps name a file and a function in it. A step calls the next one in its body, unless the next row says by
-/// what it is called (`via …`), so no step can be left out. The length of each path is limited.
+/// A row of a table of steps.
+struct Step<'p> {
+    function: &'p str,
+    body: String,
+    /// Calls that lead here from the first row.
+    hops: usize,
+}
+
+/// The tables of steps name a file and a function in it. The step before calls it in its body, or the step that the row names
+/// (`via step N`); a call that cannot be seen there is said to be `via` what makes it. The length of each path is limited.
 #[test]
-fn steps_in_architecture_exist() {
+fn steps_in_architecture_call_each_other() {
     let page = fs::read_to_string(shell::root().join("ARCHITECTURE.md")).unwrap();
     for (heading, max_hops) in PATHS {
         let section = page.split(&format!("\n{heading}\n")).nth(1).unwrap_or_else(|| panic!("no heading {heading}"));
@@ -50,31 +58,48 @@ fn steps_in_architecture_exist() {
             let number = line.strip_prefix("| ");
             number.is_some_and(|number| number.starts_with(char::is_numeric))
         });
-        let mut before: Option<String> = None;
-        let mut hops = 0;
+        let mut steps: Vec<Step<'_>> = Vec::new();
         for row in rows {
-            let mut named = in_backticks(row);
-            let (Some(file), Some(function)) = (named.next(), named.next()) else {
-                panic!("no file and function in {row}")
-            };
-            let source = fs::read_to_string(shell::root().join("crates").join(file))
-                .unwrap_or_else(|error| panic!("ARCHITECTURE.md names {file}: {error}"));
-            let body = body_of(&source, function)
-                .unwrap_or_else(|| panic!("ARCHITECTURE.md names {function} in {file}, which has no such function"));
-            let name = function.rsplit("::").next().unwrap_or(function);
-            if let Some(before) = before.replace(body.to_owned()) {
-                hops += 1;
-                // `(tool.run)(…)` calls a function that a field holds.
-                let is_called = ["(", ")("].iter().any(|open| before.contains(&format!("{name}{open}")));
-                assert!(is_called || row.contains("| via "), "the step before {function} does not call it: {heading}");
-            }
+            let step = step_after(&steps, row).unwrap_or_else(|error| panic!("{heading}: {error}"));
+            steps.push(step);
         }
+        let hops = steps.iter().map(|step| step.hops).max().unwrap_or(0);
         assert!(hops > 0, "no steps below {heading}");
         assert!(hops <= max_hops, "{heading}: {hops} hops; at most {max_hops}");
     }
 }
 
-/// The text of a function, or of a method of the type that is named before it. Formatted code ends it at its indentation.
+/// Reads a row. The error is a function that does not exist or that its caller does not call.
+fn step_after<'p>(steps: &[Step<'p>], row: &'p str) -> Result<Step<'p>, String> {
+    let mut named = in_backticks(row);
+    let (Some(file), Some(function)) = (named.next(), named.next()) else {
+        return Err(format!("no file and function in {row}"));
+    };
+    let source = fs::read_to_string(shell::root().join("crates").join(file)).map_err(|e| format!("{file}: {e}"))?;
+    let body = body_of(&source, function).ok_or_else(|| format!("{file} has no function {function}"))?.to_owned();
+    let via = row.split_once("| via ").map(|(_, via)| via);
+    let number = via.and_then(|via| via.strip_prefix("step ")?.split(|c: char| !c.is_numeric()).next()?.parse().ok());
+    let caller = number.map_or(steps.last(), |number: usize| steps.get(number.checked_sub(1)?));
+    if let Some(caller) = caller
+        && (via.is_none() || number.is_some())
+        && !calls(&caller.body, function)
+    {
+        return Err(format!("{} does not call {function}", caller.function));
+    }
+    Ok(Step { function, body, hops: caller.map_or(0, |caller| caller.hops + 1) })
+}
+
+/// Whether a body calls a function or method of this name; `(tool.run)(…)` calls one that a field holds.
+fn calls(body: &str, function: &str) -> bool {
+    let name = function.rsplit("::").next().unwrap_or(function);
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    body.match_indices(name).any(|(at, _)| {
+        let rest = &body[at + name.len()..];
+        !body[..at].ends_with(is_part) && ["(", ")(", "::<"].iter().any(|open| rest.starts_with(open))
+    })
+}
+
+/// The body of a function, or of a method of the type that is named before it. Formatted code ends it at its indentation.
 fn body_of<'a>(source: &'a str, function: &str) -> Option<&'a str> {
     let (owner, name) = function.rsplit_once("::").unwrap_or(("", function));
     let is_owner = |line: &str| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == owner);
@@ -88,7 +113,9 @@ fn body_of<'a>(source: &'a str, function: &str) -> Option<&'a str> {
         if in_owner && is_named {
             let indentation = line.len() - line.trim_start().len();
             let end = source[at..].find(&format!("\n{}}}\n", " ".repeat(indentation)));
-            return Some(&source[at..end.map_or(source.len(), |end| at + end)]);
+            let whole = &source[at..end.map_or(source.len(), |end| at + end)];
+            // Without the signature, which has the function's own name. A declaration has no body.
+            return Some(whole.split_once("{\n").map_or("", |(_, body)| body));
         }
         at += line.len();
     }
@@ -118,9 +145,28 @@ fn functions_named_in_architecture_exist() {
 #[test]
 fn bodies_are_found_by_type_and_name() {
     let source = "fn go() {\n    a();\n}\nimpl Other {\n    fn go() {}\n}\nimpl Port for Own {\n    fn go<T>(\n    ) {\n        b();\n    }\n}\n";
-    assert!(body_of(source, "go").is_some_and(|body| body.contains("a()")));
-    assert!(body_of(source, "Own::go").is_some_and(|body| body.contains("b()")));
+    assert_eq!(body_of(source, "go").map(str::trim), Some("a();"));
+    assert_eq!(body_of(source, "Own::go").map(str::trim), Some("b();"));
     assert_eq!(body_of(source, "Wrong::go"), None);
+}
+
+#[test]
+fn calls_are_found_by_whole_names() {
+    assert!(calls("self.go(1)", "Own::go") && calls("(tool.go)(1)", "go") && calls("go::<u8>(1)", "go"));
+    assert!(!calls("let_go(1)", "go") && !calls("going(1)", "go") && !calls("// go, then", "go"));
+}
+
+#[test]
+fn steps_without_a_call_are_reported() {
+    let step = |body: &str, hops| Step { function: "first", body: body.to_owned(), hops };
+    let row = |via: &str| format!("| 3 | `core/src/index/publish.rs` | `publish` | {via} |");
+    let hops = |steps: &[Step<'_>], row: &str| step_after(steps, row).map(|step| step.hops);
+    let steps = [step("publish()", 1), step("other()", 2)];
+    assert_eq!(hops(&steps, &row("via step 1: links")), Ok(2));
+    assert_eq!(hops(&steps, &row("via a callback: links")), Ok(3));
+    assert_eq!(hops(&steps, &row("via step 2: links")), Err("first does not call publish".to_owned()));
+    assert_eq!(hops(&steps, &row("links")), Err("first does not call publish".to_owned()));
+    assert!(hops(&steps, "| 3 | `core/src/index/publish.rs` | `no_such` | links |").is_err());
 }
 
 /// The last column of the tables of attacks names tests: functions, files by the end of their path without `src/`, or

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::product_files;
+use super::{product_files, without_tests};
 
-/// The parts of a tool that every tool has, and the program's error that wraps the store's.
-const SHARED: [&str; 3] = ["Params", "Output", "DatabaseError"];
+/// The parts of a tool that every tool has.
+const SHARED: [&str; 2] = ["Params", "Output"];
 
 /// Where each file is one tool or one command.
 const ONE_EACH: [&str; 2] = ["crates/tools/src/", "crates/cli/src/commands/"];
@@ -37,8 +37,7 @@ fn is_exempt(path: &str, name: &str, is_private: bool) -> bool {
 
 /// The types that a source declares outside its tests, and whether only its own file can name them.
 fn declared(source: &str) -> impl Iterator<Item = (&str, bool)> {
-    let product = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    product.lines().filter_map(|line| {
+    without_tests(source).lines().filter_map(|line| {
         let (is_private, declaration) = match line.strip_prefix("pub") {
             Some(rest) => (false, rest.split_once(' ').map(|(_, rest)| rest)?),
             None => (true, line),

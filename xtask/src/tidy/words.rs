@@ -1,10 +1,10 @@
 //! Words that make a text hard to understand, each with the plain word: kept out of docs, of comments, of the names of functions
 //! and tests, and of strings that users see.
 
-use super::{markdown_files, rust_files};
+use super::{files, markdown_files, rust_files, without_tests};
 
 /// A word or phrase in lower case, and what to write instead.
-const WORDS: [(&str, &str); 34] = [
+const WORDS: [(&str, &str); 37] = [
     ("whoever", "the actor: the client, the owner process, the caller"),
     ("whomever", "the actor: the client, the owner process, the caller"),
     ("nobody", "the actor: no client, no other process"),
@@ -39,6 +39,21 @@ const WORDS: [(&str, &str); 34] = [
     ("carry out", "apply, run"),
     ("looked at again", "checked again"),
     ("of its own making", "that it created"),
+    ("for good", "permanently"),
+    ("said no", "refused, failed"),
+    ("tells no tales", "reveals no internals"),
+];
+
+/// Comments that say nothing about the field or function below them.
+const EMPTY_COMMENTS: [&str; 8] = [
+    "What it is.",
+    "What it does.",
+    "What is there.",
+    "What was there.",
+    "What was done.",
+    "What to do.",
+    "What happened.",
+    "Which.",
 ];
 
 /// Markdown that people read.
@@ -61,24 +76,36 @@ const CLEAN_RUST: [&str; 10] = [
 
 #[test]
 fn docs_use_plain_words() {
-    let numbered = |text: &str| text.lines().map(str::to_owned).enumerate().map(|(at, line)| (at + 1, line)).collect();
-    report(markdown_files(&CLEAN_DOCS).into_iter().flat_map(|(path, text)| findings(&path, numbered(&text))));
+    report(markdown_files(&CLEAN_DOCS).into_iter().flat_map(|(path, text)| findings(&path, numbered_lines(&text))));
 }
 
 #[test]
 fn user_facing_strings_use_plain_words() {
     let is_shipped = |path: &str| !path.ends_with("tests.rs") && !path.ends_with("_test.rs");
     let files = rust_files(&CLEAN_RUST).into_iter().filter(|(path, _)| is_shipped(path));
-    report(files.flat_map(|(path, text)| {
-        let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
-        findings(&path, string_literals(shipped))
-    }));
+    report(files.flat_map(|(path, text)| findings(&path, string_literals(without_tests(&text)))));
 }
 
 #[test]
 fn comments_use_plain_words() {
     let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
     report(files.flat_map(|(path, text)| findings(&path, comment_lines(&text))));
+}
+
+#[test]
+fn comments_name_their_subject() {
+    let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
+    report(files.flat_map(|(path, text)| {
+        let is_empty = |comment: &str| EMPTY_COMMENTS.contains(&comment.trim_start_matches('/').trim());
+        let empty = comment_lines(&text).into_iter().filter(|(_, comment)| is_empty(comment));
+        empty.map(|(line, comment)| format!("{path}:{line}: {comment}; name the subject")).collect::<Vec<_>>()
+    }));
+}
+
+#[test]
+fn web_page_uses_plain_words() {
+    let sources = ["ts", "tsx", "html"].into_iter().flat_map(|extension| files(&["web/src"], extension));
+    report(sources.flat_map(|(path, text)| findings(&path, numbered_lines(&text))));
 }
 
 #[test]
@@ -112,6 +139,10 @@ fn has_word(text: &str, word: &str) -> bool {
         let after = text[at + word.len()..].chars().next();
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     })
+}
+
+fn numbered_lines(text: &str) -> Vec<(usize, String)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line.to_owned())).collect()
 }
 
 fn comment_lines(source: &str) -> Vec<(usize, String)> {

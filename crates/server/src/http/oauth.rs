@@ -4,13 +4,14 @@
 //! tokens (RFC 9728).
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::routing::get;
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
@@ -253,16 +254,20 @@ impl Validator {
     }
 }
 
+/// Whether the host of a URL is this machine: without https, others could change the keys on their way.
+fn is_on_this_machine(url: &str) -> bool {
+    let Ok(url) = url.parse::<Uri>() else { return false };
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 fn load(source: &KeySource) -> anyhow::Result<JwkSet> {
     let text = match source {
         KeySource::File(file) => {
             own_files::read(file)?.with_context(|| format!("no key file at {}", file.display()))?
         }
         KeySource::Url(url) => {
-            ensure!(
-                url.starts_with("https://") || quipu_embed::is_on_this_machine(url),
-                "{url}: keys must be fetched over https"
-            );
+            ensure!(url.starts_with("https://") || is_on_this_machine(url), "{url}: keys must be fetched over https");
             let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).max_redirects(0).build();
             let mut answer = ureq::Agent::new_with_config(config).get(url).call().with_context(|| url.clone())?;
             let body = answer.body_mut().with_config().limit(MAX_KEY_BYTES);
@@ -321,6 +326,18 @@ mod tests {
     }
 
     #[expect(clippy::disallowed_methods, reason = "the file of keys is the test's own")]
+    #[test]
+    fn keys_without_https_come_from_this_machine_only() {
+        for url in ["http://localhost:1/keys", "http://127.0.0.1/keys", "http://[::1]:8080/keys"] {
+            assert!(is_on_this_machine(url), "{url}");
+        }
+        for url in
+            ["http://idp.example/keys", "http://localhost@idp.example/", "http://127.0.0.1.example/", "/keys", ""]
+        {
+            assert!(!is_on_this_machine(url), "{url}");
+        }
+    }
+
     #[tokio::test]
     async fn tokens_of_a_key_removed_from_the_file_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
@@ -333,7 +350,7 @@ mod tests {
         own_files::replace(file, &keys()).unwrap();
         assert!(validator.check(&token()).await.is_ok(), "it is back");
         own_files::replace(file, "nonsense").unwrap();
-        assert!(validator.check(&token()).await.is_err(), "what cannot be read lets nobody in");
+        assert!(validator.check(&token()).await.is_err(), "a token is accepted without keys");
         // A link to the file of the day, as some systems lay them out.
         let days = ["monday", "tuesday"].map(|day| folder.path().join(day));
         own_files::replace(&days[0], &keys()).unwrap();
@@ -353,9 +370,9 @@ mod tests {
         let mut known = LoadedKeys { keys: Arc::new(set.clone()), stamp: None, asked: start, had: start };
         assert!(!known.is_stale(&source, start + REFRESH / 2));
         assert!(known.is_stale(&source, start + REFRESH));
-        known.update(&source, Err(anyhow::anyhow!("nobody answers")), None, start + REFRESH);
+        known.update(&source, Err(anyhow::anyhow!("timed out")), None, start + REFRESH);
         assert!(known.find(Some("one")).is_some());
-        known.update(&source, Err(anyhow::anyhow!("nobody answers")), None, start + MAX_AGE);
+        known.update(&source, Err(anyhow::anyhow!("timed out")), None, start + MAX_AGE);
         assert!(known.find(Some("one")).is_none(), "it may be withdrawn since");
         known.update(&source, Ok(set), None, start + MAX_AGE * 2);
         assert!(known.find(Some("one")).is_some());
