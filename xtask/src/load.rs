@@ -55,7 +55,7 @@ impl Way {
     }
 }
 
-/// What one client did.
+/// The counts of one client.
 #[derive(Default)]
 struct Done {
     /// How long each call took, by tool.

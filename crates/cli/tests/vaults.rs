@@ -272,7 +272,7 @@ impl Copied {
         Self { folder }
     }
 
-    /// What a command says of it.
+    /// The JSON that a command prints about the vault.
     fn run(&self, arguments: &[&str]) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
         let output = command.args(arguments).arg(self.folder.path()).env_remove("QUIPU_VAULT").output().unwrap();

@@ -40,7 +40,7 @@ pub struct RecentFilter {
     pub limit: usize,
 }
 
-/// What a change is about.
+/// The subject of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// Notes.
@@ -99,7 +99,7 @@ impl RecentChange {
         }
     }
 
-    /// What it is about.
+    /// The subjects of the change.
     pub fn kinds(&self) -> Vec<ChangeKind> {
         match self {
             Self::Notes(_) => vec![ChangeKind::Note],

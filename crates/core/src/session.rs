@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// What other servers do not know yet.
+    /// The versions that the other servers do not know yet.
     pub(crate) fn unrecorded(&self) -> Vec<(VaultPath, Option<ShownVersion>)> {
         let state = self.lock();
         let unrecorded = state.shown.iter().filter(|(_, shown)| !shown.is_recorded);

@@ -317,7 +317,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One note through all its names. No name is ever given twice, so a link has one meaning for good.
+/// One note through all its names. No name is ever given twice, so a link never changes its meaning.
 struct Sheet {
     path: String,
     is_there: bool,

@@ -51,7 +51,7 @@ impl Desk {
         snapshot.files().map(|key| snapshot.note(key).path.to_string()).collect()
     }
 
-    /// What the links of a note mean.
+    /// The targets of a note's links.
     fn targets(&self, path: &str) -> Vec<Option<String>> {
         let snapshot = self.knowledge.snapshot();
         let target = |key| snapshot.note(key).path.to_string();

@@ -19,7 +19,7 @@ use quipu_testkit::{FixedClock, MemVault};
 
 const NEVER: usize = usize::MAX;
 
-/// What people did.
+/// The edits of people on both sides.
 struct People {
     /// Texts that were neither replaced nor deleted.
     alive: BTreeSet<String>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a provider is used for.
+/// The use of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Vectors of texts.

@@ -19,7 +19,7 @@ use crate::background::BackgroundWorker;
 use crate::served_vault::ServedVault;
 use crate::service::{ArgumentSummary, IndexProgress, Report, Trail, TrailPage, VaultChangeListener};
 
-/// What runs beside the calls.
+/// The work in the background of the calls.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineOptions {
     /// Whether files are watched for changes by other programs.

@@ -83,7 +83,7 @@ pub struct GraphRef {
     pub name: String,
 }
 
-/// What a token allows.
+/// The rights of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// Identifies the token without revealing it.
@@ -99,7 +99,7 @@ pub trait TokenSource: Send + Sync {
     /// Fails if no client could connect.
     fn ensure_some(&self) -> anyhow::Result<()>;
 
-    /// What a token allows now.
+    /// The rights of a token at this moment.
     fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied>;
 
     /// Whether a check may wait for a network.

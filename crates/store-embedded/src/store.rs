@@ -30,7 +30,7 @@ pub struct EmbeddedStore {
     notices: Mutex<Vec<String>>,
     /// `None` in memory.
     folder: Option<PathBuf>,
-    /// The last field, so that the lock is released when nothing writes any more.
+    /// The last field, so that the lock is released when nothing writes.
     _lock: Option<File>,
 }
 

@@ -116,7 +116,7 @@ fn doubt(in_doubt: bool) -> &'static str {
     if in_doubt { ", and whether the change was stored is not known: read before you repeat it" } else { "" }
 }
 
-/// What an administrator can fix.
+/// A cause that an administrator can fix.
 fn cause(state: &SqlState) -> Option<&'static str> {
     match state.code() {
         "53100" => Some("the database's disk is full"),

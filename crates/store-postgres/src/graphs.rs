@@ -170,7 +170,7 @@ impl PostgresDatabase {
         })?
     }
 
-    /// Deletes a graph with its notes, their versions and its memory, for good.
+    /// Permanently deletes a graph with its notes, their versions and its memory.
     pub fn delete_graph(&self, name: &str) -> Result<(), GraphError> {
         let id = self.named(name)?.id;
         self.write(Scope::Shared, async |tx| {

@@ -40,7 +40,7 @@ pub struct Overview {
 /// The warnings of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarningGroup {
-    /// What they are about.
+    /// The topic of the warnings.
     pub kind: WarningTopic,
     /// How many there are.
     pub total: usize,

@@ -33,7 +33,7 @@ pub(crate) trait Tool: 'static {
     const NAME: &'static str;
     /// What it returns and when to prefer it over its neighbours, for a model with little context.
     const DESCRIPTION: &'static str;
-    /// What it may do to the vault.
+    /// The access to the vault that the tool needs.
     const ACCESS: Access;
     /// Whether repeating a call with the same arguments changes nothing further.
     const IDEMPOTENT: bool = matches!(Self::ACCESS, Access::Read);
@@ -109,7 +109,7 @@ impl Toolset {
     }
 }
 
-/// What a tool may do to the vault.
+/// The access to the vault that a tool needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Changes nothing.
@@ -118,7 +118,7 @@ pub enum Access {
     Write,
     /// May replace or remove existing data.
     Destroy,
-    /// Removes data for good: no version of it is kept. Over HTTP this needs the scope `admin`.
+    /// Removes data permanently: no version of it is kept. Over HTTP this needs the scope `admin`.
     Erase,
 }
 
@@ -131,7 +131,7 @@ pub struct ToolInfo {
     pub toolset: Toolset,
     /// For the model that chooses among tools.
     pub description: Cow<'static, str>,
-    /// What it may do to the vault.
+    /// The access to the vault that the tool needs.
     pub access: Access,
     /// Whether repeating a call changes nothing further.
     pub idempotent: bool,

@@ -55,7 +55,7 @@ pub struct WholeGraph {
 pub struct NoteColumns {
     /// The path, by which every tool finds the note.
     pub id: Vec<String>,
-    /// What it is called.
+    /// The title.
     pub title: Vec<String>,
     /// Its folder's place in `folders`.
     pub folder: Vec<u32>,
@@ -84,11 +84,11 @@ pub struct FreshnessColumns {
 /// The entities, one list for each field.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EntityColumns {
-    /// Its number.
+    /// The number of the entity.
     pub id: Vec<i64>,
-    /// What it is called.
+    /// The name.
     pub name: Vec<String>,
-    /// What it is.
+    /// The type.
     #[serde(rename = "type")]
     pub entity_type: Vec<String>,
     /// How many there are.

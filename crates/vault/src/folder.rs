@@ -36,7 +36,7 @@ pub(crate) struct UnopenedFolder {
     is_behind_link: bool,
 }
 
-/// What a path leads to.
+/// The file or folder at the end of a path.
 pub(crate) enum ResolvedPath {
     Note(FileLocation),
     Folder(Arc<Folder>),

@@ -48,7 +48,7 @@ const STATE_OFFSET: u64 = r#"{"state":""#.len() as u64;
 pub(crate) enum JournalState {
     #[serde(rename = "open")]
     Open,
-    /// Every operation took place. Nothing is undone any more.
+    /// Every operation took place. Nothing can be undone after this.
     #[serde(rename = "done")]
     Done,
     /// The caller got an error. The write is undone.

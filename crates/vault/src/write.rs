@@ -149,7 +149,7 @@ struct WritePlan<'a> {
     /// For each change the stat of its file; set when the new version is written.
     stats: Vec<Option<FileStat>>,
     trash: TrashBatch,
-    /// What the history says of each file.
+    /// The history's entry for each file.
     files: Vec<LoggedFile>,
     /// Whether a version from the trash is written.
     is_restore: bool,

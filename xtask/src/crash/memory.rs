@@ -34,7 +34,7 @@ struct Writer {
     merge: Option<i64>,
 }
 
-/// What a write leaves in memory.
+/// A write to memory, and the state that it leaves.
 #[derive(Debug, Clone)]
 enum Write {
     /// Texts that stand nowhere else, each once.

@@ -44,7 +44,7 @@ pub(super) struct Write {
     pub(super) target: Target,
 }
 
-/// What a write is about.
+/// The subject of a write.
 #[derive(Clone)]
 pub(super) enum Target {
     Note(String),

@@ -14,7 +14,7 @@ pub(crate) struct Client {
     host: String,
     /// Where the server expects messages.
     path: String,
-    /// What the client calls itself.
+    /// The name of the client.
     name: String,
     /// A header, or nothing.
     authorization: String,

@@ -79,7 +79,7 @@ struct Connected {
     trouble: Option<Trouble>,
 }
 
-/// Why a connection no longer works.
+/// The part of a connection that no longer exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     Program,

@@ -62,7 +62,7 @@ enum GraphAction {
         #[command(flatten)]
         limits: LimitOptions,
     },
-    /// Delete a graph with its notes, their history and its memory, for good.
+    /// Permanently delete a graph with its notes, their history and its memory.
     Delete {
         /// Its name.
         name: String,

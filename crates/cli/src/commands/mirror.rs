@@ -79,7 +79,7 @@ fn listen(open: &OpenSync, sender: &Sender<Event>) -> Result<Box<dyn Send>, Fail
     watcher.map_err(Failure::failed)
 }
 
-/// What is to be compared.
+/// A side, or a file of it, that is to be compared.
 enum Pending {
     All,
     Some(BTreeSet<VaultPath>),

@@ -110,7 +110,7 @@ struct Since {
     removed: usize,
 }
 
-/// What memory holds.
+/// The counts of memory.
 #[derive(Serialize, Deserialize)]
 struct MemoryStatus {
     entities: u64,

@@ -208,7 +208,7 @@ impl OpenGraph {
         Registry::with_memory(self.knowledge.clone(), self.memory.clone(), options).with_patience(PATIENCE)
     }
 
-    /// What this server did for the graph.
+    /// Counters of this server's work on the graph.
     pub(crate) fn measures(&self) -> Vec<Measure> {
         let CommitTimes { commits, total } = self.database.commit_times(&self.graph);
         let mut measures = vec![

@@ -50,7 +50,7 @@ pub(crate) struct Config {
     pub(crate) exclude: Vec<Pattern>,
     /// `None` for all.
     pub(crate) toolsets: Option<Vec<Toolset>>,
-    /// What counts as a duplicate in memory.
+    /// The rule for duplicates in memory.
     pub(crate) duplicates: DuplicateRule,
     /// Which words mean which entity type.
     pub(crate) memory_types: EntityTypes,

@@ -300,7 +300,7 @@ impl<'t> DocumentWalk<'t> {
         }
     }
 
-    /// What follows an item or a field.
+    /// The character after an item or a field.
     fn behind(&self, end: usize, close: u8) -> Result<AfterValue, Damage> {
         let at = self.skip_space(end);
         match self.byte(at) {

@@ -31,7 +31,7 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Imported {
     pub(crate) entities: usize,

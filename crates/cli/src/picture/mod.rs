@@ -10,7 +10,7 @@ pub(crate) use svg::{html, svg};
 
 use quipu_tools::WholeGraph;
 
-/// What a node is called.
+/// The name of a node.
 fn name(graph: &WholeGraph, node: usize) -> &str {
     let notes = graph.notes.id.len();
     if node < notes { &graph.notes.title[node] } else { &graph.entities.name[node - notes] }
@@ -22,7 +22,7 @@ fn id(graph: &WholeGraph, node: usize) -> String {
     if node < notes { graph.notes.id[node].clone() } else { format!("entity:{}", graph.entities.id[node - notes]) }
 }
 
-/// What a node is.
+/// The kind of a node.
 fn kind(graph: &WholeGraph, node: usize) -> &str {
     let notes = graph.notes.id.len();
     if node < notes {

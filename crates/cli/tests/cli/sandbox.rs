@@ -11,7 +11,7 @@ pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
 }
 
-/// What a run gave.
+/// The exit code and the output of a run.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

@@ -190,7 +190,7 @@ impl Post {
     }
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -267,7 +267,7 @@ impl Events {
         Self { stream, text: String::new() }
     }
 
-    /// What is yet to be read.
+    /// The rest of the response.
     pub(crate) fn into_stream(self) -> BufReader<TcpStream> {
         self.stream
     }

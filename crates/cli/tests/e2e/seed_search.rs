@@ -96,7 +96,7 @@ fn a_saved_note_is_found_by_meaning_once_it_is_embedded() {
     }
 }
 
-/// What the command line says, as JSON.
+/// The JSON that a command prints.
 fn said(client: &Client, arguments: &[&str]) -> Value {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quipu"));
     let ran = command.args(arguments).arg(client.root()).env_remove("QUIPU_VAULT").output().unwrap();

@@ -83,7 +83,7 @@ pub struct IndexerPorts {
     pub sources: Arc<dyn Sources>,
 }
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexReport {
     /// New notes.

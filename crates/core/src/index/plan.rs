@@ -25,7 +25,7 @@ pub enum FileBatch {
 /// Files of a pass that are read in parallel and stored as one change; also the most unsaved notes that a small batch retries.
 pub(super) const CHUNK: usize = 512;
 
-/// What a pass reads and removes.
+/// The files that a pass reads and the notes that it removes.
 #[derive(Default)]
 pub(super) struct ReadPlan {
     pub(super) read: Vec<FileToRead>,

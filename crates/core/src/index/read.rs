@@ -10,7 +10,7 @@ use crate::parse::{TitleRule, read_note};
 use crate::ports::{FileContent, Sources, VaultError, VaultFiles};
 use crate::staleness::{source_refs, to_remember};
 
-/// What reading one file gave.
+/// The result of reading one file.
 pub(super) enum ReadOutcome {
     Unchanged { key: NoteKey, stat: FileStat },
     Read { note: Box<Note>, text: String },

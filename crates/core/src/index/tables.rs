@@ -50,7 +50,7 @@ pub(super) struct ExactNames {
 /// Changed files beyond which the hashes are rebuilt.
 const MANY_CHANGED: usize = 256;
 
-/// What a change did not affect.
+/// The properties of notes that a change did not affect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unchanged {
     /// The set of files, and so their ids.

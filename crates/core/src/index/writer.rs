@@ -20,7 +20,7 @@ const UNTRUSTED_NS: i64 = 1;
 /// A note that was added, changed or (with `None`) removed, to be published.
 pub(super) type StagedNote = (NoteKey, Option<Note>);
 
-/// What the files of a batch changed.
+/// The changed notes of a batch of files.
 #[derive(Default)]
 pub(super) struct WrittenNotes {
     /// New and changed notes with their texts.

@@ -13,15 +13,15 @@ pub enum MemoryError {
     NotFound {
         /// "entity", "observation", "relation" or "change".
         kind: &'static str,
-        /// Its number.
+        /// The number of the item.
         id: i64,
     },
     /// Another entity has the name.
     #[error("the name {name:?} is taken by entity {by}; add to that one, or choose another name")]
     NameTaken {
-        /// As wanted.
+        /// The name, as the caller wrote it.
         name: String,
-        /// Whose it is.
+        /// The entity that has the name.
         by: EntityId,
     },
     /// The relation is there.
@@ -33,7 +33,7 @@ pub enum MemoryError {
     /// The change was undone before.
     #[error("change {change} was already undone by change {by}; to apply it again, undo change {by}")]
     Undone {
-        /// Which.
+        /// The change.
         change: i64,
         /// The change that undid it.
         by: i64,
@@ -41,7 +41,7 @@ pub enum MemoryError {
     /// Later changes depend on the change.
     #[error("cannot undo change {change}: {reason}")]
     Depended {
-        /// Which.
+        /// The change.
         change: i64,
         /// The dependency.
         reason: String,
@@ -62,7 +62,7 @@ pub enum MemoryError {
         count: usize,
         /// How many may be.
         max: usize,
-        /// What to do.
+        /// The next step for the caller.
         advice: &'static str,
     },
     /// Two parts of one bulk that would make the same thing.
@@ -94,7 +94,7 @@ pub enum MemoryError {
     At {
         /// Which part.
         place: String,
-        /// What is wrong with it.
+        /// The error of the operation.
         error: Box<MemoryError>,
     },
     /// Every check for duplicates was overtaken by a change of another client.

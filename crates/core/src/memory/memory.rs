@@ -38,7 +38,7 @@ pub struct MemoryParts {
     pub clock: Arc<dyn Clock>,
     /// Canonical entity types.
     pub types: EntityTypes,
-    /// What counts as a duplicate.
+    /// The rule for duplicates.
     pub rule: DuplicateRule,
 }
 

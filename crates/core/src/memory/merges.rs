@@ -31,7 +31,7 @@ pub struct MergeSuggestion {
     pub distance: f32,
 }
 
-/// What a merge does.
+/// The changes that a merge would make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergePlan {
     /// The remaining entity after the merge.
@@ -52,7 +52,7 @@ pub struct MergePlan {
     pub aliases: u64,
 }
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// The remaining entity.

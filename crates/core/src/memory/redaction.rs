@@ -8,7 +8,7 @@ use super::model::{Entity, EntityId, Observation, ObservationId, Relation, name_
 use crate::ports::{Author, LoggedChange, MemoryItem, Redaction, TextOwner};
 
 impl Memory {
-    /// Removes an entity, with its observations and relations, or an observation for good: deletes it, and replaces its texts in
+    /// Removes an entity, with its observations and relations, or an observation permanently: deletes it, and replaces its texts in
     /// the log by the reason. Also for an item that was deleted before and is only in the log.
     pub fn redact(&self, owner: TextOwner, reason: &str, author: &Author) -> Result<Redaction, MemoryError> {
         let reason = super::write::text_of("reason", reason)?;

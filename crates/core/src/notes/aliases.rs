@@ -153,7 +153,7 @@ impl Knowledge {
         aliases
     }
 
-    /// Which of these links lead to no folder any more.
+    /// Which of these links no longer lead to a folder.
     pub(super) fn left_dangling_folders(&self, mut links: Vec<VaultPath>) -> Vec<VaultPath> {
         links.sort();
         links.dedup();

@@ -31,13 +31,13 @@ pub enum NoteError {
     /// There is a note or another file already.
     #[error("{existing} already exists; choose another name or update that note")]
     Exists {
-        /// What is there.
+        /// The existing note, in its exact spelling.
         existing: VaultPath,
     },
     /// No such note.
     #[error("no note has the id {}", brief(.id.as_str()))]
     NotFound {
-        /// What was asked for.
+        /// The id, as the caller wrote it.
         id: NoteId,
     },
     /// Several files match, and it is spelled exactly as none of them.
@@ -63,7 +63,7 @@ pub enum NoteError {
         path: VaultPath,
         /// Where the link is.
         source_path: VaultPath,
-        /// What it says.
+        /// The target of the link.
         target: String,
     },
     /// Its new name would take links that mean another note.
@@ -77,7 +77,7 @@ pub enum NoteError {
         to: VaultPath,
         /// Where the link is.
         source_path: VaultPath,
-        /// What it means.
+        /// The note that the link would mean after the rename.
         other: VaultPath,
     },
     /// Too many notes link to it.
@@ -131,7 +131,7 @@ pub enum NoteError {
         path: VaultPath,
         /// As given.
         expected: String,
-        /// What it is.
+        /// The present version.
         present: String,
     },
     /// An edit does not fit the text.
@@ -141,7 +141,7 @@ pub enum NoteError {
         number: usize,
         /// Its kind.
         op: &'static str,
-        /// What is wrong.
+        /// The problem of the edit.
         problem: EditProblem,
     },
     /// The note has no such version, or its text is not kept.
@@ -161,7 +161,7 @@ pub enum NoteError {
     /// The note has another path now.
     #[error("no note has the id {}: it was moved to {to}; use that id", brief(.id.as_str()))]
     Moved {
-        /// What was asked for.
+        /// The id, as the caller wrote it.
         id: NoteId,
         /// Its path now.
         to: VaultPath,
@@ -205,7 +205,7 @@ pub enum NoteError {
         /// Why not.
         reason: SpliceError,
     },
-    /// The file system said no.
+    /// The write failed or was refused.
     #[error(transparent)]
     Write(WriteError),
     /// The vault could not be read.

@@ -50,7 +50,7 @@ pub struct NoteVersion {
     pub at_ns: i64,
     /// The client's name, or [`OUTSIDE`] for another program.
     pub by: String,
-    /// What was done.
+    /// The action of the write on this note.
     pub action: NoteAction,
     /// Characters; 0 for a deletion.
     pub chars: u64,

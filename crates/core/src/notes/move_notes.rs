@@ -16,7 +16,7 @@ use crate::{Knowledge, RequestKey};
 /// A move is one write; the writer's lock is held for all of it.
 const MAX_MOVED: usize = 10_000;
 
-/// What is to be moved.
+/// A move of a note or a folder.
 #[derive(Debug, Clone)]
 pub struct NoteMove<'a> {
     /// A note, or a folder with `/` at the end, in any case.
@@ -91,7 +91,7 @@ impl Knowledge {
                 moved
             })
         };
-        // The record of a call names one file: what else it changed is not known any more.
+        // The record of a call names one file: what else it changed is no longer known.
         let done = |path: &VaultPath| {
             let moved = vec![(NoteId::new(wanted.id), path.note_id())];
             Ok(MovedNotes { moved, ..MovedNotes::default() })

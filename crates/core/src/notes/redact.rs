@@ -1,4 +1,4 @@
-//! A note removed for good: its file, its kept versions and what the index has of it.
+//! A note removed permanently: its file, its kept versions and what the index has of it.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::{Knowledge, RequestKey};
 pub struct UndoneWrite {
     /// The write that undid it, which can be undone in turn; `None` if the history does not tell.
     pub by: Option<WriteNumber>,
-    /// What was done to each file.
+    /// The action on each file.
     pub steps: Vec<LoggedFile>,
 }
 
@@ -98,7 +98,7 @@ impl Knowledge {
         }
     }
 
-    /// Removes the folders of a path that have no notes any more: the move may have created them. A failure does no harm.
+    /// Removes the folders of a path that no longer have notes: the move may have created them. A failure does no harm.
     fn remove_vacated_folders(&self, path: &VaultPath) {
         let mut path = path.as_str();
         while let Some((folder, _)) = path.rsplit_once('/')

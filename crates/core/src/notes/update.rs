@@ -12,7 +12,7 @@ use crate::ports::{FileChange, NoteAction};
 use crate::session::Session;
 use crate::{Knowledge, ReadNote, RequestKey, parse};
 
-/// What is to become of a note.
+/// The new content and name of a note.
 #[derive(Debug, Clone, Default)]
 pub struct NoteUpdate<'a> {
     /// Which note, in any case.

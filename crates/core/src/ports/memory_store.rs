@@ -44,7 +44,7 @@ pub trait MemoryStore: Send + Sync {
     /// A request whose key is still recorded changes nothing and returns the first result.
     fn undo(&self, change: ChangeNumber, author: &Author) -> Result<LoggedChange, UndoError>;
 
-    /// Removes an entity, with its observations and relations, or an observation for good: deletes it, and puts the reason in
+    /// Removes an entity, with its observations and relations, or an observation permanently: deletes it, and puts the reason in
     /// place of its texts in every log entry and every recorded result. Entities that were merged into it are covered too. No
     /// file of the store has the texts afterwards, except those that the result names. Refuses an item that neither exists nor is
     /// in the log, and an entity that a merge made part of another.
@@ -159,23 +159,23 @@ pub enum MemoryChange {
     CreateEntity(NewEntity),
     /// New values for fields of an entity.
     UpdateEntity {
-        /// Which.
+        /// The entity.
         id: EntityId,
         /// The new values.
         update: EntityUpdate,
     },
     /// Adds to an entity: aliases that it does not have, and a description if it has none.
     CompleteEntity {
-        /// Which.
+        /// The entity.
         id: EntityId,
         /// Other names.
         aliases: Vec<String>,
-        /// What it is.
+        /// The new description.
         description: Option<String>,
     },
     /// Deletes an entity with its observations and relations.
     DeleteEntity {
-        /// Which.
+        /// The entity.
         id: EntityId,
     },
     /// Merges one entity into another: see [`Entity::absorbing`]. Observations and relations move; relations between the two,
@@ -195,14 +195,14 @@ pub enum MemoryChange {
     },
     /// A new text for an observation.
     UpdateObservation {
-        /// Which.
+        /// The observation.
         id: ObservationId,
         /// Its new text.
         text: String,
     },
     /// Deletes an observation.
     DeleteObservation {
-        /// Which.
+        /// The observation.
         id: ObservationId,
     },
     /// A new relation.
@@ -216,7 +216,7 @@ pub enum MemoryChange {
     },
     /// Deletes a relation.
     DeleteRelation {
-        /// Which.
+        /// The relation.
         id: RelationId,
     },
     /// Sets the times of an item that an earlier change of the same list created, for imports.
@@ -256,7 +256,7 @@ pub struct NewEntity {
     pub entity_type: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// What it is.
+    /// A description of the entity.
     pub description: Option<String>,
 }
 
@@ -319,7 +319,7 @@ pub struct Applied {
     pub outcomes: Vec<MemoryItem>,
 }
 
-/// What a redaction removed.
+/// The counts of a redaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Redaction {
     /// The log entry.
@@ -372,7 +372,7 @@ pub struct ChangeNumber(pub i64);
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedChange {
-    /// Its number.
+    /// The number of the change.
     pub number: ChangeNumber,
     /// Who made it, with which tool, and when.
     pub author: Author,
@@ -475,7 +475,7 @@ pub enum Refusal {
     /// Another entity has the name.
     #[error("entity {by} already has the name")]
     NameTaken {
-        /// Which.
+        /// The entity.
         by: EntityId,
     },
     /// There is no such entity.
@@ -516,7 +516,7 @@ pub enum UndoError {
     /// It was undone before.
     #[error("change {} was already undone by change {}", .change.0, .by.0)]
     Undone {
-        /// Which.
+        /// The change.
         change: ChangeNumber,
         /// The change that undid it.
         by: ChangeNumber,
@@ -524,7 +524,7 @@ pub enum UndoError {
     /// A newer item depends on it.
     #[error("change {} cannot be undone: {reason}", .change.0)]
     Depended {
-        /// Which.
+        /// The change.
         change: ChangeNumber,
         /// The dependency, as the rest of the sentence.
         reason: String,

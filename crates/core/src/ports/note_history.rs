@@ -15,7 +15,7 @@ pub trait NoteHistory: Send + Sync {
     /// The writes that match, newest first.
     fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError>;
 
-    /// The bytes of a version that a write displaced, by [`LoggedFile::kept`]; `None` if they are not kept any more.
+    /// The bytes of a version that a write displaced, by [`LoggedFile::kept`]; `None` if they are no longer kept.
     fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError>;
 
     /// Records what another program did, as far as the history does not know it: a file whose last entry says the same is left
@@ -67,7 +67,7 @@ pub struct WriteNumber(pub i64);
 /// One write: all files of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedWrite {
-    /// Its number.
+    /// The number of the write.
     pub number: WriteNumber,
     /// When, in nanoseconds since 1970.
     pub at_ns: i64,
@@ -79,10 +79,10 @@ pub struct LoggedWrite {
     pub unlisted: usize,
 }
 
-/// What a write did to one file.
+/// The entry of one file of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedFile {
-    /// What was done.
+    /// The action on the file.
     pub action: NoteAction,
     /// Its real path after the write; of a deleted file its last one.
     pub path: VaultPath,
@@ -133,7 +133,7 @@ impl LoggedVersion {
     }
 }
 
-/// What was done to a file.
+/// An action on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteAction {
     /// A new file.
@@ -152,7 +152,7 @@ pub enum NoteAction {
     Undo,
     /// Restored from the trash.
     Restore,
-    /// Removed for good.
+    /// Removed permanently, with its kept versions.
     Redact,
 }
 
@@ -196,7 +196,7 @@ impl NoteAction {
 pub struct WriteOrigin<'a> {
     /// The client's name; empty if it has none.
     pub by: &'a str,
-    /// What the call does.
+    /// The action of the call.
     pub action: NoteAction,
     /// The key of the call, if it may be retried.
     pub request: Option<RequestKey>,

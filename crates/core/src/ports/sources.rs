@@ -23,7 +23,7 @@ pub trait Sources: Send + Sync {
 pub struct SourcedNote<'a> {
     /// Its path.
     pub path: &'a VaultPath,
-    /// What it names; not empty.
+    /// The sources that the note names; not empty.
     pub refs: Vec<SourceRef>,
     /// Its sources when its present bytes were first indexed.
     pub remembered: &'a [SourceVersion],
@@ -43,7 +43,7 @@ pub struct Traced {
 pub struct TracedSource {
     /// Its path as in `source_refs`; the reference itself where it matches no file.
     pub path: String,
-    /// What happened to it.
+    /// The state of the source.
     pub status: SourceStatus,
 }
 

@@ -308,7 +308,7 @@ pub struct TrashedFile {
     pub path: VaultPath,
     /// When it was moved to the trash, in nanoseconds since 1970.
     pub at_ns: i64,
-    /// Why.
+    /// Why the file was moved to the trash.
     pub reason: TrashReason,
     /// Bytes.
     pub size: u64,

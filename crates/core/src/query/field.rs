@@ -47,7 +47,7 @@ pub enum Field {
     LinkedFrom,
 }
 
-/// What the values of a field are.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldKind {
     Text,

@@ -21,7 +21,7 @@ use crate::model::{NoteKey, Value, fold};
 use column::Column;
 use condition::Test;
 
-/// What is asked of the notes.
+/// A query for notes.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     /// All of these hold.

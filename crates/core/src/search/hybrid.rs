@@ -104,7 +104,7 @@ pub struct SearchResults {
 /// One note found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundNote {
-    /// Which.
+    /// The note.
     pub key: NoteKey,
     /// Thousandths by words.
     pub words: u32,

@@ -45,7 +45,7 @@ pub struct Freshness {
 pub struct StaleSource {
     /// Its path as in `source_refs`.
     pub path: String,
-    /// What happened to it.
+    /// The change of the source.
     pub change: SourceChange,
     /// When, if known: nanoseconds since 1970.
     pub since_ns: Option<i64>,
@@ -53,7 +53,7 @@ pub struct StaleSource {
     pub staleness: Staleness,
 }
 
-/// What happened to a source.
+/// A change of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceChange {
     /// New content, or a new file.

@@ -52,11 +52,11 @@ const GENERIC: [&str; 12] = [
 pub struct LikelyDuplicate {
     /// The other note.
     pub note: NoteKey,
-    /// Why.
+    /// Why the notes may be duplicates.
     pub kind: DuplicateKind,
 }
 
-/// What two notes have in common.
+/// The likeness of two notes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DuplicateKind {
     /// The title, ignoring case.

@@ -32,7 +32,7 @@ const BY_MODEL: f32 = 0.75;
 /// A link that leads to no note names something; the spelling may tell more.
 const UNRESOLVED: f32 = 0.5;
 
-/// What a text names.
+/// The entities and relations that a text names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EntitySuggestions {
     /// Surest first.

@@ -25,7 +25,7 @@ pub struct Sync<'a> {
     pub folder: &'a dyn VaultFiles,
     /// The graph.
     pub graph: &'a dyn VaultFiles,
-    /// What is done.
+    /// The options of the run.
     pub options: SyncOptions,
 }
 
@@ -48,7 +48,7 @@ pub struct SyncOptions {
     pub writes_folder_as: String,
 }
 
-/// What became of a step.
+/// The result of a step.
 enum Outcome {
     Done,
     /// The note changed meanwhile.
@@ -308,7 +308,7 @@ fn paths(step: &Step) -> impl Iterator<Item = &VaultPath> {
     [&step.path].into_iter().chain(from)
 }
 
-/// What the base records before a step.
+/// The changes of the base to record before a step.
 fn announced(step: &Step) -> Vec<BaseChange> {
     let writing = |change| match change {
         BaseChange::InSync(path, version) => BaseChange::Writing(path, step.side, Some(version)),
@@ -318,7 +318,7 @@ fn announced(step: &Step) -> Vec<BaseChange> {
     recorded(step).into_iter().map(writing).collect()
 }
 
-/// What the base records after a step.
+/// The changes of the base to record after a step.
 fn recorded(step: &Step) -> Vec<BaseChange> {
     let path = step.path.clone();
     match &step.action {

@@ -26,12 +26,12 @@ pub(super) struct Entry {
     writing: Option<(Side, Version)>,
 }
 
-/// What changed in the base.
+/// A change of the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseChange {
     /// Both sides have this version.
     InSync(VaultPath, ContentHash),
-    /// Neither side has the note, or it is not synchronised any more.
+    /// Neither side has the note, or it is no longer synchronised.
     Gone(VaultPath),
     /// A side is about to get this version. Recorded before the write: a run that is killed cannot tell whether it was made.
     Writing(VaultPath, Side, Version),

@@ -5,7 +5,7 @@ use crate::model::ContentHash;
 /// The version of a note; `None` where it does not exist.
 pub type Version = Option<ContentHash>;
 
-/// What makes the two sides equal.
+/// The action that makes the two sides equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing: they are equal.

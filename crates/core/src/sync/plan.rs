@@ -50,11 +50,11 @@ pub struct Step {
     pub side: Side,
     /// The note.
     pub path: VaultPath,
-    /// What is done to it.
+    /// The action on the note.
     pub action: Action,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Creates the note with the version of the other side.

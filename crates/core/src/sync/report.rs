@@ -6,7 +6,7 @@ use super::plan::{Action, Side, Step};
 use crate::model::VaultPath;
 use crate::ports::{VaultError, WriteError};
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct SyncReport {
     /// The steps that were applied, or in a dry run would be, in order.
@@ -37,7 +37,7 @@ pub struct Conflict {
 pub struct SkippedFile {
     /// The note.
     pub path: VaultPath,
-    /// Why.
+    /// Why the note was skipped.
     pub reason: String,
 }
 

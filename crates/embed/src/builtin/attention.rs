@@ -39,7 +39,7 @@ impl Head {
 /// Buffers that are reused.
 #[derive(Default)]
 pub(super) struct Attention {
-    /// What a head's matrix returned.
+    /// The result of a head's matrix.
     floats: Vec<f32>,
     queries: Vec<i16>,
     /// `[HEAD / 2][tokens][2]`, as [`Level::product`] needs them.
@@ -180,7 +180,7 @@ struct Shares<'a> {
     rows: usize,
     padded: usize,
     tokens: usize,
-    /// What one unit of a score is worth.
+    /// The scale of the scores.
     unit: f32,
 }
 

@@ -9,7 +9,7 @@ const MAX_DIMENSIONS: usize = 16_384;
 /// After this many responses in a row with other dimensions, the provider is taken to have another model.
 const CHANGE_AFTER: u32 = 3;
 
-/// The dimensions of a provider's vectors: those of its first response, until it changes them for good. A single response with
+/// The dimensions of a provider's vectors: those of its first response, until it changes them permanently. A single response with
 /// other dimensions is refused, so that it does not make all vectors useless.
 #[derive(Default)]
 pub(super) struct Dimensions {

@@ -49,7 +49,7 @@ pub(super) struct HttpClients {
     bytes: Arc<Semaphore>,
 }
 
-/// What one client uses now.
+/// The present use of one client.
 pub(super) struct HttpClient {
     pub(super) id: Arc<str>,
     pub(super) workers: Arc<Semaphore>,

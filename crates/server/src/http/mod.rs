@@ -115,7 +115,7 @@ pub struct Served {
     pub tokens: Arc<dyn TokenSource>,
 }
 
-/// What is served.
+/// The content of a server.
 pub enum Content {
     /// A folder of notes.
     Folder(Arc<dyn VaultService>, PathBuf),

@@ -19,7 +19,7 @@ pub(crate) struct Caller {
     pub(crate) id: Arc<str>,
     /// The name of its token, or the subject that an identity provider gives; `None` if no token was needed.
     pub(crate) token: Option<Arc<str>>,
-    /// What it may do.
+    /// The scope of the caller's token.
     pub(crate) scope: TokenScope,
     /// Its share of the workers; `None` without a limit.
     pub(crate) workers: Option<Arc<Semaphore>>,

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measure {
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// A description, in a sentence.
     pub what: &'static str,
     pub kind: MeasureKind,
     pub value: f64,

@@ -32,7 +32,7 @@ const OWNER_CHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct SharedVaultOptions {
     pub engine: EngineOptions,
-    /// What this process's clients may use.
+    /// The tools that this process's clients may use.
     pub offer: RegistryOptions,
     /// True while this process waits for the owner.
     pub is_waiting: Arc<AtomicBool>,

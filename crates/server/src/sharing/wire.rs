@@ -36,11 +36,11 @@ pub(super) struct Hello {
     pub(super) version: String,
     /// Identifies the process.
     pub(super) process: String,
-    /// What the connection is for.
+    /// The purpose of the connection.
     pub(super) purpose: ConnectionPurpose,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ConnectionPurpose {

@@ -23,7 +23,7 @@ pub struct TeamOptions {
     pub background: bool,
     /// Age in days at which versions are deleted from the trash; 0 keeps them.
     pub trash_days: u32,
-    /// What clients may use.
+    /// The tools that clients may use.
     pub offer: RegistryOptions,
 }
 

@@ -1,4 +1,4 @@
-//! The files of the page, built from `web/` and embedded. Their names carry a hash of their content, so a browser keeps them for good;
+//! The files of the page, built from `web/` and embedded. Their names carry a hash of their content, so a browser keeps them permanently;
 //! the page that names them is asked for each time.
 
 use axum::body::Body;

@@ -49,7 +49,7 @@ const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it is checked whether the vault is indexed, before the graph is laid out.
 const INDEX_CHECK: Duration = Duration::from_millis(200);
 
-/// What the routes share.
+/// The shared state of the routes.
 pub(crate) struct Explorer {
     service: Arc<Service>,
     /// The name of the vault, for the title.
@@ -90,7 +90,7 @@ impl Explorer {
         }
     }
 
-    /// What a caller was shown so far.
+    /// The record of what a caller was shown.
     fn session(&self, caller: &Caller) -> Arc<Session> {
         let mut callers = self.callers.lock();
         if callers.len() >= MAX_SESSIONS && !callers.contains_key(&caller.id) {

@@ -89,7 +89,7 @@ pub enum MemoryOpenError {
     NoLocks {
         /// Memory's file.
         file: PathBuf,
-        /// What was tried.
+        /// The lock that failed.
         reason: String,
     },
     /// The copy that is taken before a new schema could not be made.
@@ -100,7 +100,7 @@ pub enum MemoryOpenError {
         /// The cause.
         source: BackupError,
     },
-    /// The file system said no: read-only, full, no permission.
+    /// The file system refused: read-only, full, or no permission.
     #[error("cannot open {}: {source}", file.display())]
     Failed {
         /// Memory's file.

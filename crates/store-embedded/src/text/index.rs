@@ -39,7 +39,7 @@ pub(crate) struct SectionIndex {
 struct SectionIndexState {
     /// Replaced when its files are found damaged.
     engine: Mutex<Arc<TantivyEngine>>,
-    /// What is damaged in it.
+    /// A description of the damage.
     damage: Mutex<Option<String>>,
     fields: IndexFields,
     /// Locked for a short time only; after `writer` if both are needed.

@@ -342,7 +342,7 @@ impl QueryWord {
         }
     }
 
-    /// What matches beside the word itself.
+    /// The terms that match beside the word itself.
     fn others(&self) -> impl Iterator<Item = ScoredTerm> {
         let others = self.stems.iter().chain(&self.parts).map(|term| (term, 1.0));
         let others = others.chain(self.instead.iter().map(|(term, close)| (term, *close)));

@@ -75,7 +75,7 @@ pub(super) fn rank(
         }
     }
     if !together.is_empty() {
-        // What scores less cannot be lifted among the best any more.
+        // A section with a lower score can no longer be among the best.
         let least = least_of_best(&tallies, limit) - most_together;
         for tally in &mut tallies {
             let complete = tally.complete(&demand, least);

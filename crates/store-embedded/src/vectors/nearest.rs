@@ -33,7 +33,7 @@ struct CandidateText {
     sections: Vec<SectionRef>,
 }
 
-/// What a scan found.
+/// The result of a scan.
 struct Shortlist {
     /// By `most`, highest first.
     texts: Vec<CandidateText>,

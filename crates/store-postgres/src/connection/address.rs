@@ -142,7 +142,7 @@ impl fmt::Debug for DatabaseAddress {
     }
 }
 
-/// What every connection has.
+/// Sets the options of every connection.
 fn complete(config: &mut Config, tls: TlsMode) {
     let options = config.get_options().map_or_else(|| SCHEMA.to_owned(), |given| format!("{given} {SCHEMA}"));
     config.options(options).target_session_attrs(TargetSessionAttrs::ReadWrite);

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{
 
 use super::address::AddressError;
 
-/// What is encrypted and checked.
+/// How much is encrypted and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TlsMode {
     /// Nothing.

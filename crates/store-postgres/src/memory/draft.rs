@@ -20,7 +20,7 @@ pub(super) struct Draft {
     pub(super) contexts: BTreeMap<String, (EntityId, i64)>,
     pub(super) ties: BTreeMap<(TextOwner, String), VaultPath>,
     pub(super) last: LastIds,
-    /// What was done, in order.
+    /// The steps that were applied, in order.
     pub(super) steps: Vec<DraftStep>,
     pub(super) replaced_contexts: BTreeMap<String, ReplacedContext>,
     pub(super) new_ties: BTreeMap<(TextOwner, String), VaultPath>,

@@ -77,7 +77,7 @@ impl Touched {
         self.relations.iter().filter_map(|id| draft.relations.get(id)).collect()
     }
 
-    /// What is not in the draft any more, references first.
+    /// The ids of rows that the draft no longer has, references first.
     fn deleted(&self, draft: &Draft) -> [(&'static str, Vec<i64>); 3] {
         let relations = self.relations.iter().filter(|id| !draft.relations.contains_key(id));
         let observations = self.observations.iter().filter(|id| !draft.observations.contains_key(id));

@@ -132,7 +132,7 @@ pub(super) async fn version(
 /// Stands in the place of the path for a request that was refused.
 pub(super) const REFUSED: &str = "";
 
-/// What became of a request.
+/// The recorded outcome of a request.
 pub(super) enum Recorded {
     /// Its first path, and when it was applied.
     Applied(VaultPath, i64),

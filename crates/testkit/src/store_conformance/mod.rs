@@ -200,7 +200,7 @@ pub fn notes_are_loaded_again_after_reopening(storage: &impl NoteStorage) {
     }
 }
 
-/// What other settings made is of no use.
+/// An index that was made with other settings is discarded.
 pub fn another_fingerprint_empties_the_store(storage: &impl NoteStorage) {
     let store = opened(storage);
     put_all(&store, &["alpha"]);

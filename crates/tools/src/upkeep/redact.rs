@@ -1,4 +1,4 @@
-//! `redact`: removes a text for good.
+//! `redact`: removes a text permanently.
 
 use quipu_core::memory::{EntityId, ObservationId};
 use quipu_core::ports::TextOwner;

@@ -340,7 +340,7 @@ mod tests {
             edited(json!({"op": "insert", "heading": "Log", "position": "end", "text": "two"})),
             ["harness note day.md: edited \"Log\", +4 characters"]
         );
-        // The text after the first edit is not there any more.
+        // The text after the first edit is no longer there.
         assert_eq!(
             edited(json!({"op": "set_property", "key": "x", "value": 25})),
             ["harness note day.md: edited properties, +1 characters", "harness note day.md: edited, +4 characters"]

@@ -125,7 +125,7 @@ pub struct EditedNote {
     pub version: ContentHash,
     /// The unified diff. `None` if an earlier attempt of the same call wrote the edits: the text before is not known then.
     pub diff: Option<String>,
-    /// What an edit could not do.
+    /// Warnings about edits that were applied only in part.
     pub warnings: Vec<String>,
 }
 

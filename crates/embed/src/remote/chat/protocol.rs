@@ -14,7 +14,7 @@ const ANSWER: &str = "answer";
 
 /// A request to a model.
 pub(super) struct Question {
-    /// What to do; written by Quipu alone.
+    /// The instruction; written by Quipu alone.
     pub(super) instruction: String,
     /// What to do it with. As JSON, no text in it can pretend to be the end of the data.
     pub(super) data: Value,
