@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::database::failed;
 use super::output::{Line, Output};
-use super::token::{TokenAction, check_name};
+use super::token::{TokenAction, check_name, print_created, with_expiry};
 use super::{Failure, Outcome};
 
 pub(super) fn run(
@@ -25,15 +25,7 @@ pub(super) fn run(
             let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
             let new = NewToken { name: &name, scope: scope.name(), graphs: &graphs, created: now, expires };
             let (text, token) = database.create_token(&new).map_err(|error| refused(&error))?;
-            if json {
-                let mut shown = to_json(&token, now);
-                shown["token"] = json!(text);
-                output.json(&shown)?;
-            } else {
-                output.line(&Line::new().plain(text))?;
-                output.aside(&line(&token, now));
-                output.aside(&Line::new().dim("Save it now: it is not shown again."));
-            }
+            print_created(text, &line(&token, now), to_json(&token, now), json, output)?;
         }
         TokenAction::List { json } => {
             let tokens = database.tokens().map_err(|error| failed(&error))?;
@@ -67,11 +59,7 @@ fn line(token: &TokenRecord, now: Timestamp) -> Line {
         "  {scope} of {}, created {created}",
         if graphs.is_empty() { "no graph".to_owned() } else { graphs.join(", ") }
     ));
-    match expires {
-        None => line.plain(", does not expire"),
-        Some(time) if *time <= now => line.yellow(format!(", expired {time}")),
-        Some(time) => line.plain(format!(", expires {time}")),
-    }
+    with_expiry(line, *expires, is_expired(token, now))
 }
 
 fn graph_names(token: &TokenRecord) -> Vec<&str> {
@@ -86,8 +74,12 @@ fn to_json(token: &TokenRecord, now: Timestamp) -> Value {
         "graphs": graph_names(token),
         "created": token.created.to_string(),
         "expires": token.expires.map(|time| time.to_string()),
-        "expired": token.expires.is_some_and(|time| time <= now),
+        "expired": is_expired(token, now),
     })
+}
+
+fn is_expired(token: &TokenRecord, now: Timestamp) -> bool {
+    token.expires.is_some_and(|time| time <= now)
 }
 
 fn refused(error: &TokenError) -> Failure {

@@ -137,15 +137,7 @@ impl TokenCommand {
                 check_name(&name)?;
                 let expires = expires.0.and_then(|lifetime| now.checked_add(lifetime).ok());
                 let (text, token) = file.add(&name, scope, now, expires)?;
-                if json {
-                    let mut shown = to_json(&token, now);
-                    shown["token"] = json!(text);
-                    output.json(&shown)?;
-                } else {
-                    output.line(&Line::new().plain(text))?;
-                    output.aside(&line(&token, now));
-                    output.aside(&Line::new().dim("Save it now: it is not shown again."));
-                }
+                print_created(text, &line(&token, now), to_json(&token, now), json, output)?;
             }
             TokenAction::List { json } => {
                 let tokens = file.list()?;
@@ -190,17 +182,40 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints the secret of a new token, and a line about the token unless the output is JSON.
+pub(super) fn print_created(
+    secret: String,
+    about: &Line,
+    mut fields: Value,
+    json: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if json {
+        fields["token"] = json!(secret);
+        return output.json(&fields);
+    }
+    output.line(&Line::new().plain(secret))?;
+    output.aside(about);
+    output.aside(&Line::new().dim("Save it now: it is not shown again."));
+    Ok(())
+}
+
+/// Adds when a token expires.
+pub(super) fn with_expiry(line: Line, expires: Option<impl std::fmt::Display>, is_expired: bool) -> Line {
+    match expires {
+        None => line.plain(", does not expire"),
+        Some(time) if is_expired => line.yellow(format!(", expired {time}")),
+        Some(time) => line.plain(format!(", expires {time}")),
+    }
+}
+
 fn line(token: &Token, now: Timestamp) -> Line {
     let line = Line::new().dim(token.id.clone()).plain("  ").bold(token.name.clone()).plain(format!(
         "  {}, created {}",
         token.scope.name(),
         token.created()
     ));
-    match token.expires() {
-        None => line.plain(", does not expire"),
-        Some(time) if token.is_expired(now) => line.yellow(format!(", expired {time}")),
-        Some(time) => line.plain(format!(", expires {time}")),
-    }
+    with_expiry(line, token.expires(), token.is_expired(now))
 }
 
 fn to_json(token: &Token, now: Timestamp) -> Value {
