@@ -21,7 +21,7 @@ use quipu_core::ports::{
     Calibration, Coverage, Embedder, Grade, MissingVector, NoteSet, PassageHash, Role, StoreError, VectorHit,
     VectorQuery, VectorStore,
 };
-use quipu_core::search::{By, Effort, Meaning, NoteSearch, Round};
+use quipu_core::search::{Effort, Meaning, NoteSearch, RankingSources, Round};
 use quipu_embed::Builtin;
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::generate::Random;
@@ -71,16 +71,16 @@ fn main() -> anyhow::Result<()> {
     if by_words_alone {
         let (knowledge, _) = open::open(&report.vault, "index-words")?;
         knowledge.start(&|_| {})?;
-        report.add("words", &knowledge, By::Words)?;
+        report.add("words", &knowledge, RankingSources::Words)?;
         return report.print(&knowledge, &json!({}));
     }
     let model = Arc::new(Builtin::new());
     let (mut knowledge, stores) = open(&report.vault, &model)?;
-    let both = By::Everything;
-    let states: [(&str, By, IsFull); 6] = [
-        ("words", By::Words, |_| true),
-        ("meaning", By::Meaning, |_| true),
-        ("meaning_coarse", By::Meaning, |_| false),
+    let both = RankingSources::Everything;
+    let states: [(&str, RankingSources, IsFull); 6] = [
+        ("words", RankingSources::Words, |_| true),
+        ("meaning", RankingSources::Meaning, |_| true),
+        ("meaning_coarse", RankingSources::Meaning, |_| false),
         ("coarse", both, |_| false),
         ("half", both, |key| key.0 % 2 == 0),
         ("full", both, |_| true),
@@ -103,7 +103,7 @@ struct Report<'q> {
 }
 
 impl Report<'_> {
-    fn add(&mut self, arm: &str, knowledge: &Knowledge, by: By) -> anyhow::Result<()> {
+    fn add(&mut self, arm: &str, knowledge: &Knowledge, by: RankingSources) -> anyhow::Result<()> {
         let ranked = |query: &&Query| {
             let ranked = rank(knowledge, &query.text, by, DEPTH + query.exclude.len())?;
             Ok((!ranked.is_empty(), score(&ranked, query, &self.judged[&query.id])))
@@ -275,7 +275,7 @@ fn read_judged(file: &Path) -> anyhow::Result<Judged> {
 }
 
 /// The documents found, best first.
-fn rank(knowledge: &Knowledge, text: &str, by: By, limit: usize) -> anyhow::Result<Vec<String>> {
+fn rank(knowledge: &Knowledge, text: &str, by: RankingSources, limit: usize) -> anyhow::Result<Vec<String>> {
     let found = knowledge.search(&NoteSearch { by, ..NoteSearch::new(text, limit) })?;
     Ok(found.found.iter().map(|note| document(found.snapshot.note(note.key).path.as_str())).collect())
 }

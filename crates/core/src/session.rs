@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::EntityId;
 use crate::model::{ContentHash, VaultPath};
-use crate::warnings::Told;
+use crate::warnings::LogPosition;
 
 /// Longer names are cut, since memory logs the name with every change. Over HTTP a name ends with the name of the token,
 /// which must not be lost: the HTTP server limits the length itself.
@@ -40,7 +40,7 @@ struct SessionState {
     shown: FxHashMap<VaultPath, ShownNote>,
     /// Counts changes of `shown` and of the context, so that a copy in another process can follow.
     edition: u64,
-    told: Told,
+    sent: LogPosition,
     is_told_of_provisional_ranking: bool,
     client: String,
     /// `None` until it is set, or read from the store, where a client's name keeps its last context.
@@ -299,12 +299,12 @@ impl Session {
         }
     }
 
-    pub(crate) fn take_told(&self) -> Told {
-        std::mem::take(&mut self.lock().told)
+    pub(crate) fn take_log_position(&self) -> LogPosition {
+        std::mem::take(&mut self.lock().sent)
     }
 
-    pub(crate) fn set_told(&self, told: Told) {
-        self.lock().told = told;
+    pub(crate) fn set_log_position(&self, sent: LogPosition) {
+        self.lock().sent = sent;
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionState> {

@@ -47,7 +47,7 @@ impl Default for WarningLog {
 
 /// A session's position in a log.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct LogPosition {
     log: u64,
     odd: u64,
     changed: u64,
@@ -120,7 +120,7 @@ impl WarningCounts {
 
 /// A warning about a file.
 #[derive(Debug)]
-struct Odd {
+struct LoggedWarning {
     kind: WarningKind,
     /// `None` when it no longer applies.
     warning: Option<Warning>,
@@ -129,7 +129,7 @@ struct Odd {
 #[derive(Debug, Default)]
 struct Logs {
     /// For every session.
-    odd: Log<Odd>,
+    odd: Log<LoggedWarning>,
     /// The number of each kind since the start.
     counts: WarningCounts,
     /// For sessions that were shown another version of the note: its current version, if it still exists.
@@ -164,9 +164,9 @@ impl<Entry> Log<Entry> {
         self.count - self.entries.len() as u64
     }
 
-    /// The kept entries after the first `told`.
-    fn since(&self, told: u64) -> impl Iterator<Item = &Entry> {
-        let known = told.saturating_sub(self.dropped());
+    /// The kept entries after the first `sent`.
+    fn since(&self, sent: u64) -> impl Iterator<Item = &Entry> {
+        let known = sent.saturating_sub(self.dropped());
         self.entries.iter().skip(usize::try_from(known).unwrap_or(usize::MAX))
     }
 }
@@ -179,7 +179,7 @@ impl WarningLog {
         if !is_known {
             let kind = WarningKind::of(&warning.message);
             *logs.counts.of(kind) += 1;
-            logs.odd.push(Odd { kind, warning: Some(warning) });
+            logs.odd.push(LoggedWarning { kind, warning: Some(warning) });
         }
     }
 
@@ -197,14 +197,14 @@ impl WarningLog {
     pub fn take(&self, session: &Session, about: &BTreeSet<VaultPath>) -> Vec<String> {
         // Held until the session is updated: of two concurrent calls only one gets the warnings.
         let logs = self.lock();
-        let mut told = session.take_told();
+        let mut sent = session.take_log_position();
         // A session outlives a reopened vault, and has received nothing of the new log.
-        if told.log != self.id {
-            told = Told { log: self.id, ..Told::default() };
+        if sent.log != self.id {
+            sent = LogPosition { log: self.id, ..LogPosition::default() };
         }
-        let mut lines = logs.changed_lines(&mut told, session);
-        lines.extend(logs.odd_lines(&mut told, about));
-        session.set_told(told);
+        let mut lines = logs.changed_lines(&mut sent, session);
+        lines.extend(logs.odd_lines(&mut sent, about));
+        session.set_log_position(sent);
         lines
     }
 
@@ -212,7 +212,13 @@ impl WarningLog {
     pub(crate) fn skip(&self, session: &Session) {
         let logs = self.lock();
         let (odd, changed) = (logs.odd.count, logs.changed.count);
-        session.set_told(Told { log: self.id, odd, changed, counts: logs.counts, ..Told::default() });
+        session.set_log_position(LogPosition {
+            log: self.id,
+            odd,
+            changed,
+            counts: logs.counts,
+            ..LogPosition::default()
+        });
     }
 
     /// Records warnings about changed notes, and the change itself for sessions that were shown an older version.
@@ -269,9 +275,9 @@ impl WarningLog {
 
 impl Logs {
     /// Only the latest entry of a note counts, and only for a session that was shown another version.
-    fn changed_lines(&self, told: &mut Told, session: &Session) -> Vec<String> {
-        let changed = self.changed.since(told.changed);
-        told.changed = self.changed.count;
+    fn changed_lines(&self, sent: &mut LogPosition, session: &Session) -> Vec<String> {
+        let changed = self.changed.since(sent.changed);
+        sent.changed = self.changed.count;
         let mut lines: BTreeSet<String> = BTreeSet::new();
         for (path, now) in changed {
             let Some(shown) = session.shown(path) else { continue };
@@ -290,30 +296,30 @@ impl Logs {
     }
 
     /// The warnings: in full about the files of a call and where there are few, else counted.
-    fn odd_lines(&self, told: &mut Told, about: &BTreeSet<VaultPath>) -> Vec<String> {
+    fn odd_lines(&self, sent: &mut LogPosition, about: &BTreeSet<VaultPath>) -> Vec<String> {
         let first = self.odd.dropped();
-        told.in_words = told.in_words.split_off(&first);
-        let mut counts = self.counts.since(told.counts);
+        sent.in_words = sent.in_words.split_off(&first);
+        let mut counts = self.counts.since(sent.counts);
         let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
         for (position, odd) in (first..).zip(&self.odd.entries) {
-            let is_new = position >= told.odd;
+            let is_new = position >= sent.odd;
             let is_here =
                 odd.warning.as_ref().is_some_and(|warning| about.iter().any(|path| path.as_str() == warning.path));
             if is_new && (is_here || odd.warning.is_none()) {
                 *counts.of(odd.kind) -= 1;
             }
             match &odd.warning {
-                Some(warning) if is_here && !told.in_words.contains(&position) => here.push((position, warning)),
+                Some(warning) if is_here && !sent.in_words.contains(&position) => here.push((position, warning)),
                 Some(warning) if is_new && !is_here => elsewhere.push((position, odd.kind, warning)),
                 _ => {}
             }
         }
-        (told.odd, told.counts) = (self.odd.count, self.counts);
+        (sent.odd, sent.counts) = (self.odd.count, self.counts);
         let are_links_few = counts.broken_links + counts.case_variants <= FEW;
         let are_others_few = counts.others <= TOLD_AT_ONCE;
         elsewhere.retain(|(_, kind, _)| if *kind == WarningKind::Other { are_others_few } else { are_links_few });
-        told.in_words.extend(here.iter().map(|(position, _)| position));
-        told.in_words.extend(elsewhere.iter().map(|(position, ..)| position));
+        sent.in_words.extend(here.iter().map(|(position, _)| position));
+        sent.in_words.extend(elsewhere.iter().map(|(position, ..)| position));
         let mut lines = bounded(here.into_iter().map(|(_, warning)| warning.to_string()).collect());
         lines.extend(elsewhere.into_iter().map(|(.., warning)| warning.to_string()));
         if are_links_few {
@@ -322,8 +328,8 @@ impl Logs {
         if are_others_few {
             counts.others = 0;
         }
-        let counted = counts.line().filter(|_| !told.is_counted);
-        told.is_counted |= counted.is_some();
+        let counted = counts.line().filter(|_| !sent.is_counted);
+        sent.is_counted |= counted.is_some();
         lines.extend(counted);
         lines
     }
@@ -389,7 +395,7 @@ mod tests {
         assert_eq!(long.take(&session, &nothing()).len(), 5);
         short.push(warning("odd"));
         assert_eq!(short.take(&session, &nothing()), ["\"a.md\": odd"]);
-        assert_eq!(long.take(&session, &nothing()).len(), 5, "nobody remembers how far it was told of that one");
+        assert_eq!(long.take(&session, &nothing()).len(), 5, "the position in another log is not kept");
     }
 
     #[test]
@@ -409,9 +415,9 @@ mod tests {
         assert!(log.take(&session, &about("a.md")).is_empty() && log.take(&session, &about("b.md")).is_empty());
 
         (20..24).for_each(|target| log.push(broken("d.md", target)));
-        assert!(log.take(&session, &nothing()).is_empty(), "counts are told once in a session");
+        assert!(log.take(&session, &nothing()).is_empty(), "counts are sent once in a session");
         log.push(broken("d.md", 30));
-        assert_eq!(log.take(&session, &nothing()), ["\"d.md\": broken link to \"30\""], "a few are told in words");
+        assert_eq!(log.take(&session, &nothing()), ["\"d.md\": broken link to \"30\""], "a few are sent in words");
         assert_eq!(log.take(&session, &about("d.md")).len(), 4);
     }
 

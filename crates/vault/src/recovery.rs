@@ -118,7 +118,7 @@ fn read_or_set_aside(
             lock.own.sync()?;
             let message = format!(
                 "this was {name}, the journal of an interrupted write. It comes from another folder or account, or its old \
-                 versions are not in the trash any more, so it was not applied. If a write was interrupted, check the notes \
+                 versions are no longer in the trash, so it was not applied. If a write was interrupted, check the notes \
                  that the file names; then delete it"
             );
             vault.notices.lock().insert(Warning { path: join(OWN_FOLDER, &refused), message });

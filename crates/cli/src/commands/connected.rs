@@ -38,7 +38,7 @@ pub(super) fn list(
             }
         }
     }
-    if rows.iter().any(|row| row.trouble.is_some()) {
+    if rows.iter().any(|row| row.missing.is_some()) {
         outcome = Outcome::Negative;
     }
     if as_json {
@@ -76,17 +76,17 @@ struct Connected {
     name: String,
     program: String,
     vault: Option<String>,
-    trouble: Option<Trouble>,
+    missing: Option<MissingPart>,
 }
 
 /// The part of a connection that no longer exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum MissingPart {
     Program,
     Vault,
 }
 
-impl Trouble {
+impl MissingPart {
     fn words(self) -> &'static str {
         match self {
             Self::Program => "the program is no longer there",
@@ -115,14 +115,14 @@ impl Connected {
             };
             path.is_absolute() && !path.exists()
         };
-        let trouble = if program.contains('/') && is_gone(&program) {
-            Some(Trouble::Program)
+        let missing = if program.contains('/') && is_gone(&program) {
+            Some(MissingPart::Program)
         } else if vault.as_deref().is_some_and(is_gone) {
-            Some(Trouble::Vault)
+            Some(MissingPart::Vault)
         } else {
             None
         };
-        Self { client, file, is_project: project.is_some(), name, program, vault, trouble }
+        Self { client, file, is_project: project.is_some(), name, program, vault, missing }
     }
 
     fn line(&self, home: &Home) -> Line {
@@ -133,14 +133,14 @@ impl Connected {
         let scope = if self.is_project { " (project)" } else { "" };
         let line = Line::new().bold(self.client.title).plain(format!("{scope}  {}: {vault}", self.name));
         let line = line.dim(format!("  by {}", home.shown(Path::new(&self.program))));
-        match self.trouble {
+        match self.missing {
             None => line,
-            Some(trouble) => line.yellow(format!("  {}; reconnect it: {}", trouble.words(), self.command(trouble))),
+            Some(missing) => line.yellow(format!("  {}; reconnect it: {}", missing.words(), self.command(missing))),
         }
     }
 
     /// The command that reconnects the client.
-    fn command(&self, trouble: Trouble) -> String {
+    fn command(&self, missing: MissingPart) -> String {
         let mut command = format!("quipu install {}", self.client.name);
         if self.name != "quipu" {
             command.push_str(&format!(" --name {}", shell_quoted(&self.name)));
@@ -149,7 +149,9 @@ impl Connected {
             command.push_str(" --scope project");
         }
         match &self.vault {
-            Some(vault) if trouble != Trouble::Vault => command.push_str(&format!(" --vault {}", shell_quoted(vault))),
+            Some(vault) if missing != MissingPart::Vault => {
+                command.push_str(&format!(" --vault {}", shell_quoted(vault)));
+            }
             _ => command.push_str(" --vault DIR"),
         }
         command
@@ -163,7 +165,7 @@ impl Connected {
             "name": self.name,
             "program": self.program,
             "vault": self.vault,
-            "state": self.trouble.map_or("ok", Trouble::state),
+            "state": self.missing.map_or("ok", MissingPart::state),
         })
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use quipu_core::Session;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{TextMatch, TextQuery};
-use quipu_core::search::{By, NoteSearch};
+use quipu_core::search::{NoteSearch, RankingSources};
 use serde::{Deserialize, Serialize};
 
 use super::command_vault::{CommandVault, IndexedVault};
@@ -126,7 +126,7 @@ fn by_everything(
     vault: &CommandVault<'_>,
 ) -> Result<Found, Failure> {
     let knowledge = &ready.open.knowledge;
-    let by = if knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
+    let by = if knowledge.searches_by_meaning_alone() { RankingSources::Meaning } else { RankingSources::Everything };
     let findings = knowledge.search(&NoteSearch { by, ..NoteSearch::new(&query, limit) })?;
     if let Some(degraded) = &findings.degraded {
         let hint = if findings.by_meaning { "; `quipu index` embeds the rest" } else { "" };

@@ -19,7 +19,7 @@ use quipu_tools::Registry;
 use serde_json::Value;
 
 use super::{Failure, Outcome};
-use crate::compose::{self, ComposeError, Database, DatabaseError, OpenGraph};
+use crate::compose::{self, ComposeError, Database, OpenDatabaseError, OpenGraph};
 use crate::config::Config;
 
 /// Graphs that an error names.
@@ -108,8 +108,8 @@ fn listed(graphs: &[String]) -> String {
     if graphs.len() > NAMED { format!("{named} and {} more", graphs.len() - NAMED) } else { named }
 }
 
-impl From<DatabaseError> for Failure {
-    fn from(error: DatabaseError) -> Self {
+impl From<OpenDatabaseError> for Failure {
+    fn from(error: OpenDatabaseError) -> Self {
         Self::failed(error.to_string())
     }
 }

@@ -76,7 +76,7 @@ struct Counts {
     /// `None` without an embedder.
     embedding: Option<Embedding>,
     memory: MemoryStatus,
-    since: Option<Since>,
+    since: Option<ChangesSinceIndexed>,
     ms: u64,
     busy: Option<String>,
 }
@@ -104,7 +104,7 @@ struct Index {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Since {
+struct ChangesSinceIndexed {
     added: usize,
     changed: usize,
     removed: usize,
@@ -157,7 +157,7 @@ impl Status {
                 .and_then(Result::ok)
                 .map(|Coverage { passages, embedded, full }| Embedding { passages, embedded, full }),
             memory: ready.open.memory_status(),
-            since: Some(Since {
+            since: Some(ChangesSinceIndexed {
                 added: ready.report.added,
                 changed: ready.report.changed,
                 removed: ready.report.removed,
@@ -323,7 +323,7 @@ impl StatusAnswer {
             output.line(&row("meaning", format!("{text}{hint}")))?;
         }
         output.line(&row("memory", self.counts.memory.text()))?;
-        if let Some(Since { added, changed, removed }) = self.counts.since
+        if let Some(ChangesSinceIndexed { added, changed, removed }) = self.counts.since
             && matches!(self.index, IndexLocation::Folder(_))
             && added + changed + removed > 0
         {

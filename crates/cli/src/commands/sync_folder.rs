@@ -59,7 +59,7 @@ impl SyncTarget {
         let folder = location.writable_files()?;
         folder.make_own_folder().map_err(|error| {
             Failure::failed(format!("cannot create .quipu in {}: {error}", folder.root().display()))
-                .hint("make the folder writable: what is in sync is recorded there")
+                .hint("make the folder writable: the sync record is stored there")
         })?;
         let mut log = BaseFile::open(folder.root(), &graph.name, graph.uid())?;
         let files = GraphFiles::open(database, &graph);
@@ -133,7 +133,7 @@ pub(super) struct BaseFile {
 impl BaseFile {
     fn open(root: &Path, graph: &str, uid: &str) -> Result<Self, Failure> {
         let cannot = |error: io::Error| {
-            Failure::failed(format!("cannot open what is in sync, in {}: {error}", own_folder(root).display()))
+            Failure::failed(format!("cannot open the sync record in {}: {error}", own_folder(root).display()))
         };
         let folder = OwnFolder::open(&own_folder(root)).map_err(cannot)?;
         let name = format!("sync-{uid}");

@@ -33,7 +33,7 @@ pub(crate) struct Database {
 
 /// Why a database cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DatabaseError {
+pub(crate) enum OpenDatabaseError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("cannot read the database: {0}")]
@@ -44,7 +44,7 @@ pub(crate) enum DatabaseError {
 
 impl Database {
     /// Connects, and checks that this program can use the schema.
-    pub(crate) fn connect(url: &str) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(url: &str) -> Result<Self, OpenDatabaseError> {
         let database = PostgresDatabase::connect(url)?;
         database.schema()?.check()?;
         let wakeups = Arc::new(database.wakeups());
@@ -52,12 +52,12 @@ impl Database {
     }
 
     /// All graphs, in order of name.
-    pub(crate) fn graphs(&self) -> Result<Vec<GraphRef>, DatabaseError> {
+    pub(crate) fn graphs(&self) -> Result<Vec<GraphRef>, OpenDatabaseError> {
         Ok(self.postgres.graphs()?.into_iter().map(reference).collect())
     }
 
     /// The calls a second that this server accepts for graphs with such a limit, by id.
-    pub(crate) fn graph_rates(&self) -> Result<Vec<(i64, u32)>, DatabaseError> {
+    pub(crate) fn graph_rates(&self) -> Result<Vec<(i64, u32)>, OpenDatabaseError> {
         Ok(self.postgres.graph_rates()?)
     }
 
@@ -73,7 +73,7 @@ impl Database {
 
     /// Opens a graph without reading it; `None` if there is none of this id.
     pub(crate) fn open(&self, id: i64, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
-        let graph = self.postgres.graph_by_id(id).map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?;
+        let graph = self.postgres.graph_by_id(id).map_err(|error| anyhow::anyhow!(OpenDatabaseError::Read(error)))?;
         let Some(graph) = graph else { return Ok(None) };
         let vault = Arc::new(PostgresVault::new(self.postgres.clone(), &graph).with_wakeups(self.wakeups.clone()));
         let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
@@ -137,7 +137,7 @@ impl Database {
         store: &Arc<EmbeddedStore>,
     ) -> Result<Option<Arc<SharedVectors>>, ComposeError> {
         let shared = SharedVectors::new(store.clone(), self.postgres.clone(), graph);
-        Ok(shared.map_err(|error| anyhow::anyhow!(DatabaseError::Read(error)))?.map(Arc::new))
+        Ok(shared.map_err(|error| anyhow::anyhow!(OpenDatabaseError::Read(error)))?.map(Arc::new))
     }
 }
 

@@ -50,7 +50,7 @@ fn until_hybrid(client: &mut Client, query: &str, expected: &str) {
 
 /// While the provider fails, words find what they can, the answer says why, and it comes soon.
 #[track_caller]
-fn goes_by_words(client: &mut Client, why: &str) {
+fn answers_by_words(client: &mut Client, why: &str) {
     let (answer, said) = ask(client, "bill customer");
     assert_eq!(answer["search_type"], "fulltext_fallback", "{answer}");
     assert_eq!(answer["results"][0]["filepath"], "invoices.md", "{answer}");
@@ -78,7 +78,7 @@ fn slow_provider_does_not_block_calls() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     server.be(Mood::Slow(Duration::from_secs(40)));
-    goes_by_words(&mut client, "did not answer in time");
+    answers_by_words(&mut client, "did not answer in time");
     throw_a_party(&client);
     server.be(Mood::Well);
     recovers(&mut client);
@@ -90,7 +90,7 @@ fn provider_that_is_back_is_used_again() {
     let address = server.address();
     let mut client = embedded_by(&server);
     drop(server);
-    goes_by_words(&mut client, "cannot be reached");
+    answers_by_words(&mut client, "cannot be reached");
     throw_a_party(&client);
     let _back = Server::start_at(address);
     recovers(&mut client);
@@ -105,7 +105,7 @@ fn invalid_provider_responses_are_refused() {
         (Mood::Status(500, "", "{}"), "answered 500"),
     ] {
         server.be(mood);
-        goes_by_words(&mut client, why);
+        answers_by_words(&mut client, why);
         server.be(Mood::Well);
         until_hybrid(&mut client, "asking clients for payment", "invoices.md");
     }
@@ -119,7 +119,7 @@ fn temporary_change_of_dimensions_loses_no_vector() {
     let mut client = embedded_by(&server);
     let before = server.requests();
     server.be(Mood::Dimensions(768));
-    goes_by_words(&mut client, "768 dimensions, where there were 384 before");
+    answers_by_words(&mut client, "768 dimensions, where there were 384 before");
     server.be(Mood::Well);
     until_hybrid(&mut client, "asking clients for payment", "invoices.md");
     // Every request since was for a query: no passage was embedded again.
@@ -134,7 +134,7 @@ fn permanent_change_of_dimensions_rebuilds_the_vectors() {
     let server = Server::start();
     let mut client = embedded_by(&server);
     server.be(Mood::Dimensions(768));
-    goes_by_words(&mut client, "768 dimensions");
+    answers_by_words(&mut client, "768 dimensions");
     // Nothing needs to be deleted or started again: all notes are embedded again, in a separate space.
     until_hybrid(&mut client, "hose", "hose.md");
     throw_a_party(&client);

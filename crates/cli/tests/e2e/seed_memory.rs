@@ -272,7 +272,7 @@ fn relations_are_created_and_deleted() {
     let expected = json!({"relation_id": 3, "from_entity_id": 1, "from_entity_name": "Quipu", "to_entity_id": 4,
         "to_entity_name": "Lunch place", "relation_type": "depends_on"});
     assert_eq!(made, expected);
-    assert_eq!(error(&mut client, "create_relation", relate), invalid("relation 3 says the same already"));
+    assert_eq!(error(&mut client, "create_relation", relate), invalid("relation 3 already exists"));
     let nobody = json!({"from_entity_id": 1, "to_entity_id": 98, "relation_type": "x"});
     assert_eq!(error(&mut client, "create_relation", nobody), not_found("there is no entity 98"));
     let blank = json!({"from_entity_id": 1, "to_entity_id": 4, "relation_type": "  "});
@@ -511,18 +511,18 @@ fn bulk_update_is_atomic() {
         (
             json!({"entities": [good], "relations": [{"from_entity_id": 2, "to_entity_id": 1, "relation_type": "part_of"}]}),
             "InvalidArguments",
-            "relations[0]: relation 1 says the same already",
+            "relations[0]: relation 1 already exists",
         ),
         (
             json!({"entities": [good, {"name": "new", "entity_type": "x"}]}),
             "InvalidArguments",
-            "entities[1]: entities[0] of the same call says the same already; give it once",
+            "entities[1]: duplicates entities[0] in this call; remove one",
         ),
         (
             json!({"relations": [{"from_entity_id": 3, "to_entity_id": 1, "relation_type": "x"},
                 {"from_entity_id": "3", "to_entity_id": 1, "relation_type": "x"}]}),
             "InvalidArguments",
-            "relations[1]: relations[0] of the same call says the same already; give it once",
+            "relations[1]: duplicates relations[0] in this call; remove one",
         ),
     ] {
         assert_eq!(error(&mut client, "bulk_update", bulk), (code.to_owned(), message.to_owned()));

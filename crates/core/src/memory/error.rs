@@ -24,8 +24,8 @@ pub enum MemoryError {
         /// The entity that has the name.
         by: EntityId,
     },
-    /// The relation is there.
-    #[error("relation {0} says the same already")]
+    /// The same relation exists.
+    #[error("relation {0} already exists")]
     RelationExists(RelationId),
     /// Another observation of the entity has the text.
     #[error("observation {0} of the same entity has this text already; delete one of the two instead")]
@@ -65,8 +65,8 @@ pub enum MemoryError {
         /// The next step for the caller.
         advice: &'static str,
     },
-    /// Two parts of one bulk that would make the same thing.
-    #[error("{first} of the same call says the same already; give it once")]
+    /// Two parts of a bulk update would create the same item.
+    #[error("duplicates {first} in this call; remove one")]
     Twice {
         /// Which part came first.
         first: String,

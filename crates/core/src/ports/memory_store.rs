@@ -488,7 +488,7 @@ pub enum Refusal {
     #[error("there is no relation {0}")]
     NoRelation(RelationId),
     /// The relation exists.
-    #[error("relation {0} already says the same")]
+    #[error("relation {0} already exists")]
     RelationExists(RelationId),
     /// The change at that index created no item.
     #[error("change {0} of the list created nothing")]

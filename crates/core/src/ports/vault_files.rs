@@ -360,7 +360,7 @@ pub enum WriteError {
         existing: VaultPath,
     },
     /// The file does not exist.
-    #[error("{path} does not exist any more")]
+    #[error("{path} no longer exists")]
     Missing {
         /// Which file.
         path: VaultPath,

@@ -63,12 +63,12 @@ pub struct NoteSearch<'a> {
     /// The types of links that count; empty for all.
     pub link_types: &'a [LinkType],
     /// The rankings that count.
-    pub by: By,
+    pub by: RankingSources,
 }
 
 /// The rankings that count in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum RankingSources {
     /// Words, meaning and links.
     Everything,
     /// Words and links, as without an embedder.
@@ -80,7 +80,7 @@ pub enum By {
 impl<'a> NoteSearch<'a> {
     /// A search for the best notes, with links of all types.
     pub fn new(text: &'a str, limit: usize) -> Self {
-        Self { text, limit, depth: 2, link_types: &[], by: By::Everything }
+        Self { text, limit, depth: 2, link_types: &[], by: RankingSources::Everything }
     }
 }
 
@@ -152,11 +152,11 @@ impl Knowledge {
     /// Searches by words, meaning and links. Without an embedder, or when it fails, by words and links.
     pub fn search(&self, search: &NoteSearch<'_>) -> Result<SearchResults, StoreError> {
         let (near, degraded) = match search.by {
-            By::Words => (None, None),
-            By::Everything | By::Meaning => self.close_in_meaning(search.text),
+            RankingSources::Words => (None, None),
+            RankingSources::Everything | RankingSources::Meaning => self.close_in_meaning(search.text),
         };
         let provisional = near.as_ref().filter(|_| degraded.is_none()).and_then(|near| self.provisional(near));
-        let meaning_only = search.by == By::Meaning && near.is_some();
+        let meaning_only = search.by == RankingSources::Meaning && near.is_some();
         let words = if meaning_only { RankedText::default() } else { self.rank_text(search.text, CANDIDATES)? };
         // Taken after both rankings, so that it has every note they found, or the note is deleted.
         let snapshot = self.snapshot();

@@ -14,7 +14,7 @@ mod word_line_index;
 pub mod words;
 
 pub use edit_distance::edit_distance;
-pub use hybrid::{By, FoundNote, FoundSection, NoteSearch, SearchResults};
+pub use hybrid::{FoundNote, FoundSection, NoteSearch, RankingSources, SearchResults};
 pub use line_search::{LineIndex, LineMatch};
 pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};
 pub use passages::{PASSAGES_VERSION, Passage, passages};

@@ -13,7 +13,7 @@ use crate::index::Snapshot;
 use crate::model::{Note, NoteKey, Tag, fold};
 use crate::ports::StoreError;
 use crate::search::words::{folded, words};
-use crate::search::{By, NoteSearch};
+use crate::search::{NoteSearch, RankingSources};
 
 /// Similar notes whose tags count.
 const NEIGHBOURS: usize = 20;
@@ -193,7 +193,7 @@ impl Knowledge {
             true => format!("{}\n{beginning}", note.title),
             false => frequent_words(&note.title, beginning),
         };
-        let by = if self.has_meaning() { By::Meaning } else { By::Words };
+        let by = if self.has_meaning() { RankingSources::Meaning } else { RankingSources::Words };
         let found = self.search(&NoteSearch { by, ..NoteSearch::new(&query, NEIGHBOURS + 1) })?;
         // The search may have used a newer snapshot.
         let known = found.found.iter().filter_map(|hit| {

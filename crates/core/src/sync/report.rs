@@ -95,7 +95,7 @@ pub enum SyncError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The base could not be recorded.
-    #[error("cannot record what is in sync: {0}")]
+    #[error("cannot write the sync record: {0}")]
     Record(#[source] io::Error),
     /// Most notes of a side would be deleted, as after a wrong checkout or an unmounted disk.
     #[error("cannot delete {deleted} of {notes} notes {}: that is more than half", place(*.side))]

@@ -171,10 +171,11 @@ impl CoarseEncoder for Encoder<'_> {
 /// What each token adds to the convolution: 768 bytes and three scales.
 struct TokenCache {
     row_of: Vec<Option<u32>>,
-    rows: Vec<[Tap; TAPS]>,
+    rows: Vec<[FilterTap; TAPS]>,
 }
 
-struct Tap {
+/// What a token adds through one tap of the convolution.
+struct FilterTap {
     values: [i8; CHANNELS],
     scale: f32,
 }
@@ -182,16 +183,16 @@ struct Tap {
 impl TokenCache {
     fn insert(&mut self, token: u16, added: &[f32]) {
         self.row_of[usize::from(token)] = u32::try_from(self.rows.len()).ok();
-        self.rows.push(std::array::from_fn(|tap| Tap::new(&added[tap * CHANNELS..][..CHANNELS])));
+        self.rows.push(std::array::from_fn(|tap| FilterTap::new(&added[tap * CHANNELS..][..CHANNELS])));
     }
 
-    fn taps(&self, token: u16) -> &[Tap; TAPS] {
+    fn taps(&self, token: u16) -> &[FilterTap; TAPS] {
         let row = self.row_of[usize::from(token)].expect("every token of a text is cached before it is pooled");
         &self.rows[row as usize]
     }
 }
 
-impl Tap {
+impl FilterTap {
     fn new(added: &[f32]) -> Self {
         let scale = added.iter().fold(1e-30_f32, |max, value| max.max(value.abs())) / 127.0;
         Self { values: std::array::from_fn(|at| (added[at] / scale).round() as i8), scale }

@@ -331,7 +331,7 @@ async fn unread() -> Client {
         let now = client.gate.passed.load(Ordering::Relaxed) - at_start;
         if now > 0 && now == made {
             // Seventeen of them, each twice, fill the room; sixteen may have begun by then.
-            assert!(made <= 17 + 16, "{made} answers were made that nobody reads");
+            assert!(made <= 17 + 16, "{made} answers were computed for a client that does not read");
             return client;
         }
         made = now;

@@ -112,7 +112,7 @@ where
         let in_flight = self.output.in_flight.clone();
         async move {
             in_flight.ignored(READ_GRACE).await;
-            tracing::warn!("the client is gone and did not read its answers");
+            tracing::warn!("the client disconnected without reading its answers");
         }
     }
 
@@ -266,7 +266,7 @@ where
             () = self.output.in_flight.idle() => return None,
             () = self.ignored() => {}
             () = tokio::time::sleep_until(deadline) => {
-                tracing::warn!("the client is gone and some calls are still running");
+                tracing::warn!("the client disconnected while calls were running");
             }
         }
         self.given_up.send_replace(true);

@@ -389,7 +389,7 @@ mod tests {
         let stream = connect(folder.path()).unwrap();
         assert!(is_ours(&listener.accept().unwrap().0) && is_ours(&stream));
         let mode = std::fs::metadata(folder.path().join(FOLDER)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "nobody else may come in");
+        assert_eq!(mode & 0o777, 0o700, "other users have access");
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl SharedVaultState {
     pub(super) fn watch(self: Arc<Self>, mut stream: Option<UnixStream>) {
         loop {
             let fallback = if let Some(owner) = self.guard() {
-                tracing::warn!("{}, and not in this one any more", describe(&owner));
+                tracing::warn!("this process no longer owns the vault: {}", describe(&owner));
                 Fallback::IfPermanent
             } else {
                 match &mut stream {

@@ -31,13 +31,13 @@ pub(super) struct StoredVersion {
 pub(super) struct Files<'c> {
     pub(super) notes: BTreeMap<VaultPath, StoredVersion>,
     /// What the changes replaced, moved or deleted, in order.
-    pub(super) taken: Vec<Taken>,
-    /// What they wrote.
+    pub(super) taken: Vec<DisplacedNote>,
+    /// The notes that the changes wrote.
     pub(super) written: BTreeMap<VaultPath, (&'c [u8], StoredVersion)>,
 }
 
 /// A note that was replaced, moved or deleted.
-pub(super) struct Taken {
+pub(super) struct DisplacedNote {
     pub(super) path: VaultPath,
     pub(super) size: u64,
     pub(super) reason: TrashReason,
@@ -156,7 +156,7 @@ impl<'c> Files<'c> {
 
     fn take(&mut self, path: &VaultPath, reason: TrashReason, moved_to: Option<&VaultPath>) {
         let size = self.notes.remove(path).map_or(0, |version| version.stat.size);
-        self.taken.push(Taken { path: path.clone(), size, reason, moved_to: moved_to.cloned() });
+        self.taken.push(DisplacedNote { path: path.clone(), size, reason, moved_to: moved_to.cloned() });
     }
 
     fn write(&mut self, path: &VaultPath, bytes: &'c [u8], now_ns: i64) -> FileStat {

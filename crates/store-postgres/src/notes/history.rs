@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use super::files::Files;
 use super::read::{self, version_name};
-use super::save::Moment;
+use super::save::WriteStamp;
 use crate::failure::DatabaseError;
 use crate::row::{BadRow, escape, execute, get, list, text};
 
@@ -21,7 +21,7 @@ pub(super) fn logged(
     change: &FileChange,
     (before, taken): (Option<LoggedVersion>, usize),
     action: NoteAction,
-    moment: Moment,
+    stamp: WriteStamp,
 ) -> Option<LoggedFile> {
     let (path, old_path) = (change.place(), change.old_place());
     let is_taken = files.taken.len() > taken;
@@ -35,7 +35,7 @@ pub(super) fn logged(
         from: (path != old_path).then(|| old_path.clone()),
         before,
         after: files.logged_version(path),
-        kept: is_taken.then(|| version_name(moment.change, position)),
+        kept: is_taken.then(|| version_name(stamp.change, position)),
     })
 }
 
@@ -43,14 +43,14 @@ pub(super) fn logged(
 pub(super) async fn record(
     tx: &Transaction<'_>,
     graph: i64,
-    moment: Moment,
+    stamp: WriteStamp,
     origin: &WriteOrigin<'_>,
     files: &[LoggedFile],
 ) -> Result<(), DatabaseError> {
     if files.is_empty() {
         return Ok(());
     }
-    let Moment { change, at_ns } = moment;
+    let WriteStamp { change, at_ns } = stamp;
     let sql = "INSERT INTO note_write (graph, change, at_ns, client) VALUES ($1, $2, $3, $4)";
     execute(tx, sql, &[&graph, &change, &at_ns, &escape(origin.by)]).await?;
     let key = |path: &VaultPath| escape(path.note_id().as_str()).into_owned();

@@ -12,32 +12,33 @@ use crate::row::{self, BadRow, escape, execute, get};
 
 /// The number and the time of a write.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct WriteStamp {
     pub(super) change: i64,
     pub(super) at_ns: i64,
 }
 
 /// Locks the notes against other writers until the transaction ends. The time is the database's, since servers' clocks differ,
 /// and later than that of every earlier write.
-pub(super) async fn lock(tx: &Transaction<'_>, graph: i64) -> Result<Moment, DatabaseError> {
+pub(super) async fn lock(tx: &Transaction<'_>, graph: i64) -> Result<WriteStamp, DatabaseError> {
     let sql = "SELECT change + 1, greatest(at_ns + 1, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint) \
                FROM note_head WHERE graph = $1 FOR UPDATE";
-    let moment = row::first(tx, sql, &[&graph], |row| Ok(Moment { change: get(row, 0)?, at_ns: get(row, 1)? })).await?;
-    moment.ok_or_else(|| BadRow("the graph was deleted".to_owned()).into())
+    let stamp =
+        row::first(tx, sql, &[&graph], |row| Ok(WriteStamp { change: get(row, 0)?, at_ns: get(row, 1)? })).await?;
+    stamp.ok_or_else(|| BadRow("the graph was deleted".to_owned()).into())
 }
 
 pub(super) async fn save(
     tx: &Transaction<'_>,
     graph: i64,
-    moment: Moment,
+    stamp: WriteStamp,
     files: &Files<'_>,
 ) -> Result<(), DatabaseError> {
-    let Moment { change, at_ns } = moment;
+    let WriteStamp { change, at_ns } = stamp;
     let touched: Vec<_> = files.touched().into_iter().map(|path| escape(path.as_str())).collect();
     if touched.is_empty() {
         return Ok(());
     }
-    save_versions(tx, graph, moment, files).await?;
+    save_versions(tx, graph, stamp, files).await?;
     save_notes(tx, graph, files).await?;
     // Followers need the last change of each path only.
     execute(tx, "DELETE FROM note_change WHERE graph = $1 AND path = ANY ($2)", &[&graph, &touched]).await?;
@@ -85,7 +86,7 @@ fn grouped(number: i64) -> String {
 async fn save_versions(
     tx: &Transaction<'_>,
     graph: i64,
-    moment: Moment,
+    stamp: WriteStamp,
     files: &Files<'_>,
 ) -> Result<(), DatabaseError> {
     if files.taken.is_empty() {
@@ -102,7 +103,7 @@ async fn save_versions(
                SELECT $1, $2, why.position, path, bytes, hash, modified_ns, why.reason, why.moved_to, $6 FROM taken \
                JOIN unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY \
                AS why (path, reason, moved_to, position) USING (path)";
-    execute(tx, sql, &[&graph, &moment.change, &paths, &reasons, &moved_to, &moment.at_ns]).await?;
+    execute(tx, sql, &[&graph, &stamp.change, &paths, &reasons, &moved_to, &stamp.at_ns]).await?;
     Ok(())
 }
 

@@ -87,7 +87,7 @@ mod tests {
     fn small_requests_leave_space_for_others() {
         assert_eq!(shares(&[10, 20, 30], 100), [10, 20, 30]);
         assert_eq!(shares(&[10_000, 100, 10_000], 5100), [2500, 100, 2500]);
-        assert_eq!(shares(&[10_000; 4], 400), [LEAST; 4], "nobody gets next to nothing");
+        assert_eq!(shares(&[10_000; 4], 400), [LEAST; 4], "each gets at least the minimum");
         assert_eq!(shares(&[], 100), [0; 0]);
     }
 }

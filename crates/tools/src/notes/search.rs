@@ -1,7 +1,7 @@
 //! `search`: finds notes by meaning, words and links in one ranking.
 
 use quipu_core::Knowledge;
-use quipu_core::search::{By, NoteSearch, excerpt};
+use quipu_core::search::{NoteSearch, RankingSources, excerpt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,11 @@ impl Tool for Search {
         if params.query.trim().is_empty() {
             return Err(ToolError::invalid("`query` is empty; it must have at least one word"));
         }
-        let by = if call.knowledge.searches_by_meaning_alone() { By::Meaning } else { By::Everything };
+        let by = if call.knowledge.searches_by_meaning_alone() {
+            RankingSources::Meaning
+        } else {
+            RankingSources::Everything
+        };
         let findings = call.knowledge.search(&NoteSearch { by, ..NoteSearch::new(&params.query, params.limit) })?;
         call.warn_of_ranking(&findings);
         let found = findings.found;

@@ -117,9 +117,7 @@ impl Tool for EditNode {
             call.warn(format!("{path}: {warning}"));
         }
         if edited.diff.is_none() {
-            call.warn(format!(
-                "{path}: an earlier attempt of this call made the edits; their diff is not known any more"
-            ));
+            call.warn(format!("{path}: an earlier attempt of this call made the edits; their diff is no longer known"));
         }
         if !params.dry_run {
             let lines = |sign: char| -> String {

@@ -46,7 +46,7 @@ impl Tool for RevertNode {
         })?;
         if reverted.diff.is_none() {
             let path = quoted(reverted.path.as_str());
-            call.warn(format!("{path}: an earlier attempt of this call reverted it; the diff is not known any more"));
+            call.warn(format!("{path}: an earlier attempt of this call reverted it; its diff is no longer known"));
         }
         let diff = truncate(&reverted.diff.unwrap_or_default(), ONE_NOTE);
         Ok(Output { id: reverted.id.to_string(), version: reverted.version.to_string(), diff })

@@ -29,4 +29,4 @@ impl Default for GitOptions {
 
 pub(crate) use history::{Advance, GitHistory, Touch};
 pub(crate) use program::GitError;
-pub(crate) use repository::{AtHead, Repository};
+pub(crate) use repository::{HeadCache, Repository};

@@ -14,11 +14,11 @@ use crate::sources::FileFingerprint;
 pub(crate) struct Repository {
     root: PathBuf,
     git: Git,
-    known: Option<AtHead>,
+    known: Option<HeadCache>,
 }
 
 /// Cached results for one HEAD.
-pub(crate) struct AtHead {
+pub(crate) struct HeadCache {
     head: String,
     /// Whether the clone has only the newest part of the history.
     pub(crate) is_shallow: bool,
@@ -51,7 +51,7 @@ impl Repository {
     }
 
     /// The repository at its present HEAD. Needs one process if HEAD has not moved.
-    pub(crate) fn now(&mut self) -> Result<&mut AtHead, GitError> {
+    pub(crate) fn now(&mut self) -> Result<&mut HeadCache, GitError> {
         let arguments = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
         let head = match self.git.output(&arguments, String::new())? {
             (output, None) => String::from_utf8_lossy(&output).trim().to_owned(),
@@ -63,7 +63,7 @@ impl Repository {
         };
         if self.known.as_ref().is_none_or(|known| known.head != head) {
             self.known = None;
-            self.known = Some(AtHead::read(&self.git, head)?);
+            self.known = Some(HeadCache::read(&self.git, head)?);
         }
         let known = self.known.as_mut().expect("read above");
         known.deadline = Instant::now() + self.git.patience();
@@ -71,7 +71,7 @@ impl Repository {
     }
 }
 
-impl AtHead {
+impl HeadCache {
     fn read(git: &Git, head: String) -> Result<Self, GitError> {
         let shallow = git.answer(&["rev-parse", "--is-shallow-repository"], String::new())?;
         Ok(Self {

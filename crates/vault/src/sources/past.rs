@@ -9,7 +9,7 @@ use quipu_core::staleness::SourceRef;
 use super::lookup::{FileFingerprint, MatchedFiles, SourceRoot};
 use super::pattern::SourcePattern;
 use crate::dir::FileKind;
-use crate::git::{Advance, AtHead, GitError, GitHistory, Touch};
+use crate::git::{Advance, GitError, GitHistory, HeadCache, Touch};
 
 /// One call of `Sources::trace`.
 pub(super) struct TraceRequest<'a> {
@@ -60,7 +60,7 @@ struct SourceCandidate {
 
 /// The status of the sources of each note.
 pub(super) fn trace(
-    head: &mut AtHead,
+    head: &mut HeadCache,
     asked: &TraceRequest<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<GitTrace>, GitError> {
@@ -77,7 +77,7 @@ pub(super) fn trace(
     }
     let changes = last_changes(head, &keys)?;
     // The oldest commit of a shallow clone has every file, whenever it last changed.
-    let is_cut_off = |head: &AtHead, commit: usize| head.is_shallow && head.history.commit(commit).is_first;
+    let is_cut_off = |head: &HeadCache, commit: usize| head.is_shallow && head.history.commit(commit).is_first;
     if changes.iter().flatten().any(|commit| is_cut_off(head, *commit)) {
         warnings.push(
             "this is a shallow clone: the sources of notes older than its history cannot be checked; run \
@@ -126,7 +126,7 @@ pub(super) fn trace(
 }
 
 /// Each note's path in the repository, if its content is that of HEAD.
-fn committed_keys(head: &mut AtHead, asked: &TraceRequest<'_>) -> Result<Vec<Option<String>>, GitError> {
+fn committed_keys(head: &mut HeadCache, asked: &TraceRequest<'_>) -> Result<Vec<Option<String>>, GitError> {
     let mut fingerprints = BTreeMap::new();
     let keys: Vec<Option<String>> = asked
         .notes
@@ -146,7 +146,7 @@ fn committed_keys(head: &mut AtHead, asked: &TraceRequest<'_>) -> Result<Vec<Opt
 
 /// The commit of each note's present content. If a merge dropped the newest change of a note, it is an earlier commit with
 /// the same content.
-fn last_changes(head: &mut AtHead, keys: &[Option<String>]) -> Result<Vec<Option<usize>>, GitError> {
+fn last_changes(head: &mut HeadCache, keys: &[Option<String>]) -> Result<Vec<Option<usize>>, GitError> {
     let found: Vec<Option<(usize, String)>> = keys.iter().map(|key| head.history.last_change(key.as_ref()?)).collect();
     head.load_contents_at(found.iter().flatten().cloned())?;
     let mut changes = Vec::with_capacity(keys.len());
@@ -176,7 +176,7 @@ fn last_changes(head: &mut AtHead, keys: &[Option<String>]) -> Result<Vec<Option
 /// Reads on until every reference without files has matched some path. A reference that never matched needs the whole
 /// history; `false` if there was no time.
 fn read_on_for_missing(
-    head: &mut AtHead,
+    head: &mut HeadCache,
     asked: &TraceRequest<'_>,
     changes: &[Option<usize>],
     warnings: &mut Vec<String>,
@@ -200,7 +200,7 @@ fn read_on_for_missing(
 }
 
 /// Reads on to the commits of changed sources: a merged branch may have changed them in commits older than the note's.
-fn read_on_for_changed(head: &mut AtHead, committed: &[Option<Committed<'_>>]) {
+fn read_on_for_changed(head: &mut HeadCache, committed: &[Option<Committed<'_>>]) {
     let sources = committed.iter().flatten().flat_map(|one| one.sources.iter().map(|source| (one.commit, &source.key)));
     let changed: Vec<&String> = sources
         .filter(|(commit, key)| head.content_at(*commit, key) != head.tree.get(*key).map(|entry| entry.id.as_str()))
@@ -211,7 +211,7 @@ fn read_on_for_changed(head: &mut AtHead, committed: &[Option<Committed<'_>>]) {
 }
 
 /// The prefix under which HEAD has files that match a reference.
-fn in_tree<'a>(head: &AtHead, asked: &'a TraceRequest<'_>, named: &SourceRef) -> Option<&'a str> {
+fn in_tree<'a>(head: &HeadCache, asked: &'a TraceRequest<'_>, named: &SourceRef) -> Option<&'a str> {
     asked.root.prefixes().find(|prefix| tree_paths(head, &SourcePattern::new(prefix, named.as_str())).next().is_some())
 }
 
@@ -219,14 +219,19 @@ fn in_history(history: &GitHistory, pattern: &SourcePattern) -> bool {
     history.paths_from(pattern.start()).any(|path| pattern.names(path))
 }
 
-fn tree_paths<'a>(head: &'a AtHead, pattern: &'a SourcePattern) -> impl Iterator<Item = &'a str> {
+fn tree_paths<'a>(head: &'a HeadCache, pattern: &'a SourcePattern) -> impl Iterator<Item = &'a str> {
     let start = pattern.start();
     let from = head.tree.range::<str, _>((Bound::Included(start), Bound::Unbounded)).map(|(path, _)| path.as_str());
     from.take_while(move |path| path.starts_with(start)).filter(|path| pattern.names(path))
 }
 
 /// Every path that matches the references of a note, or matched since the note last changed.
-fn candidates(head: &AtHead, asked: &TraceRequest<'_>, note: &SourcedNote<'_>, commit: usize) -> Vec<SourceCandidate> {
+fn candidates(
+    head: &HeadCache,
+    asked: &TraceRequest<'_>,
+    note: &SourcedNote<'_>,
+    commit: usize,
+) -> Vec<SourceCandidate> {
     let mut found: BTreeMap<String, SourceCandidate> = BTreeMap::new();
     for named in &note.refs {
         let now = &asked.lookups[named];
@@ -265,7 +270,7 @@ impl SourceCandidate {
     }
 }
 
-fn statuses(head: &AtHead, asked: &TraceRequest<'_>, one: &Committed<'_>) -> Vec<PastSource> {
+fn statuses(head: &HeadCache, asked: &TraceRequest<'_>, one: &Committed<'_>) -> Vec<PastSource> {
     let mut sources: Vec<PastSource> = Vec::with_capacity(one.sources.len());
     for candidate in &one.sources {
         let status = match status_since(head, asked, one.commit, candidate) {
@@ -294,7 +299,7 @@ enum Verdict {
     NoSource,
 }
 
-fn status_since(head: &AtHead, asked: &TraceRequest<'_>, commit: usize, candidate: &SourceCandidate) -> Verdict {
+fn status_since(head: &HeadCache, asked: &TraceRequest<'_>, commit: usize, candidate: &SourceCandidate) -> Verdict {
     let key = candidate.key.as_str();
     let then = head.content_at(commit, key);
     let at_head = head.tree.get(key);
@@ -335,12 +340,12 @@ fn status_since(head: &AtHead, asked: &TraceRequest<'_>, commit: usize, candidat
 }
 
 /// When a path was first changed after a commit. The first change counts: later ones do not make a note fresher.
-fn first_since(head: &AtHead, commit: usize, touches: &[Touch]) -> Option<i64> {
+fn first_since(head: &HeadCache, commit: usize, touches: &[Touch]) -> Option<i64> {
     let since = touches.iter().take_while(|touch| touch.commit < commit);
     since.map(|touch| head.history.commit(touch.commit).at_ns).min()
 }
 
 /// When a path that is not on disk was deleted: in the last commit that changed it, unless HEAD has it.
-fn deleted_at(head: &AtHead, is_at_head: bool, touches: &[Touch]) -> Option<i64> {
+fn deleted_at(head: &HeadCache, is_at_head: bool, touches: &[Touch]) -> Option<i64> {
     touches.first().filter(|_| !is_at_head).map(|touch| head.history.commit(touch.commit).at_ns)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{still_answers, tells_no_tales, unharmed};
+use super::{reveals_no_internals, still_answers, unharmed};
 use crate::client::Client;
 
 const VAULT: &str = "//- a.md\n#t [[b]]\n//- b.md\nb\n";
@@ -93,7 +93,7 @@ fn null_byte_in_any_string_does_no_harm() {
         for text in ["\0", "a.md\0", "a\0.md", "\0.md"] {
             for (tool, arguments) in every_string(text) {
                 let text = said(client, tool, arguments);
-                tells_no_tales(&text);
+                reveals_no_internals(&text);
             }
         }
     });
@@ -115,7 +115,7 @@ fn a_null_byte_in_a_notes_text_is_kept() {
         let result = client.call(tool, arguments.clone());
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(result["isError"] == true || text.contains(r"a\u0000b"), "{arguments}: {text}");
-        tells_no_tales(text);
+        reveals_no_internals(text);
     }
     still_answers(&mut client);
 }

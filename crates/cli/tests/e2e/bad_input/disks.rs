@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{still_answers, tells_no_tales, unharmed};
+use super::{reveals_no_internals, still_answers, unharmed};
 use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, skip, vault};
 
 /// A small disk in memory, gone when this is dropped.
@@ -65,7 +65,7 @@ fn every_write_fails(client: &mut Client, reason: &str) {
         let (code, message) = client.error(tool, arguments);
         assert_eq!(code, "PROVIDER_ERROR");
         assert!(message.contains(reason), "{message}");
-        tells_no_tales(&message);
+        reveals_no_internals(&message);
     }
 }
 
@@ -86,7 +86,7 @@ fn full_disk_is_reported_and_loses_nothing() {
             let (code, message) = client.error(tool, arguments);
             assert_eq!(code, "PROVIDER_ERROR", "{message}");
             assert!(message.contains("No space left"), "{message}");
-            tells_no_tales(&message);
+            reveals_no_internals(&message);
         }
         assert_eq!(client.answer("get_node", json!({ "id": "a.md" }))["content"], "old a [[b]]\n");
         assert!(!disk.root.join("new").exists(), "a folder made for nothing is gone again");
@@ -103,7 +103,7 @@ fn full_disk_is_reported_and_loses_nothing() {
     let entity = json!({ "name": "Ada", "entity_type": "Person", "observations": vec![&big[..9000]; 20] });
     let (_, message) = client.error("create_entity", entity.clone());
     assert!(message.contains("the disk is full; retry once that is fixed"), "{message}");
-    tells_no_tales(&message);
+    reveals_no_internals(&message);
 
     // With room again everything works again.
     std::fs::remove_file(disk.root.join("filler")).unwrap();
@@ -223,7 +223,7 @@ fn vault_without_write_permission_is_read_and_writes_name_the_cause() {
                 message.starts_with("memory cannot be used: it cannot be opened for writing: permission denied"),
                 "{message}"
             );
-            tells_no_tales(&message);
+            reveals_no_internals(&message);
         }
         client.answer("get_version", json!({}));
         client.answer("get_current_time", json!({}));
@@ -258,7 +258,7 @@ fn unreadable_files_are_reported_and_the_rest_served() {
     ] {
         let (code, message) = client.error(tool, arguments.clone());
         assert!(["PROVIDER_ERROR", "NODE_EXISTS"].contains(&code.as_str()), "{tool} {arguments}: {code} {message}");
-        tells_no_tales(&message);
+        reveals_no_internals(&message);
     }
     assert_eq!(files_below(&root), before);
     client.answer("create_node", json!({ "id": "new.md", "content": "mine" }));

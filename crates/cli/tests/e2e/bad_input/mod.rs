@@ -29,7 +29,7 @@ fn still_answers(client: &mut Client) {
 
 /// Fails when a message gives away where a test's vault lies or how the program failed inside.
 #[track_caller]
-fn tells_no_tales(message: &str) {
+fn reveals_no_internals(message: &str) {
     let place = std::env::temp_dir();
     let gives_away = message.contains(place.to_str().unwrap());
     assert!(!gives_away && !message.contains("panic") && !message.contains("internal error"), "{message}");

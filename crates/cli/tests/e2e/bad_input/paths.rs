@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{still_answers, tells_no_tales, unharmed};
+use super::{reveals_no_internals, still_answers, unharmed};
 use crate::client::{Client, vault};
 
 /// A vault in a folder of its own, with a secret beside it that every `..` below aims at.
@@ -121,7 +121,7 @@ fn no_path_writes_outside_or_reserved_files() {
             let (code, message) = client.error("create_node", json!({ "id": id, "content": "evil" }));
             assert_eq!(code, "INVALID_PARAMS", "{id:?}: {message}");
             // What the client itself wrote may be said back to it.
-            tells_no_tales(&message.replace(&id, ""));
+            reveals_no_internals(&message.replace(&id, ""));
             let (code, message) = client.error("update_node", json!({ "id": id, "content": "evil" }));
             assert_eq!(code, "NODE_NOT_FOUND", "{id:?}: {message}");
             assert_eq!(client.answer("delete_node", json!({ "id": id })), json!({ "deleted": false }), "{id:?}");

@@ -55,10 +55,10 @@ fn seed_schemas() -> Vec<(&'static str, Value, Value)> {
 }
 
 /// Whether everything that one schema says is said by another, which may say more.
-fn is_said_by(seed: &Value, ours: &Value) -> bool {
+fn is_contained_in(seed: &Value, ours: &Value) -> bool {
     match (seed, ours) {
         (Value::Object(seed), Value::Object(ours)) => {
-            seed.iter().all(|(key, value)| ours.get(key).is_some_and(|said| is_said_by(value, said)))
+            seed.iter().all(|(key, value)| ours.get(key).is_some_and(|said| is_contained_in(value, said)))
         }
         (Value::Array(seed), Value::Array(ours)) => seed.iter().all(|value| ours.contains(value)),
         _ => seed == ours,
@@ -72,7 +72,7 @@ fn tools_have_the_documented_parameters() {
     for (name, properties, required) in seed_schemas() {
         let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name);
         let schema = &tool.unwrap_or_else(|| panic!("there is no {name}"))["inputSchema"];
-        assert!(is_said_by(&properties, &schema["properties"]), "{name}: {properties} against {schema}");
+        assert!(is_contained_in(&properties, &schema["properties"]), "{name}: {properties} against {schema}");
         assert_eq!(schema["required"], required, "{name}");
     }
 }
