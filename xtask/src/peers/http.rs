@@ -99,7 +99,7 @@ impl Server {
         let server = Self { process, url: format!("http://{address}/mcp"), vault, _user: user, _cluster: cluster };
         let started = Instant::now();
         while TcpStream::connect(address).is_err() {
-            ensure!(started.elapsed() < Duration::from_secs(20), "nobody answers at {}", server.url);
+            ensure!(started.elapsed() < Duration::from_secs(20), "no server answers at {}", server.url);
             thread::sleep(Duration::from_millis(20));
         }
         Ok(server)
