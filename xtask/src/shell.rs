@@ -76,7 +76,7 @@ pub(crate) fn xtask(arguments: &[&str]) -> anyhow::Result<Command> {
 }
 
 /// After this time, processes that a command left behind may no longer hold its output open.
-const LEFT_BEHIND: Duration = Duration::from_secs(2);
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
 /// How often a command without output is checked.
 const POLL: Duration = Duration::from_millis(50);
