@@ -8,9 +8,11 @@ import { basename, dirname, join } from "node:path";
 import { changesView } from "./changes.mjs";
 import { chat } from "./chat.mjs";
 import { graphView, overlapping } from "./graph.mjs";
+import { colours } from "./colours.mjs";
 import { hostile } from "./hostile.mjs";
-import { noteView, states } from "./notes.mjs";
+import { noteView, partFailures, states } from "./notes.mjs";
 import { picturePage } from "./picture.mjs";
+import { searchView } from "./search.mjs";
 import { agent, check, connectedAgent, copied, everyView, example, explorer, finish, launch, open, page, quipu, real, reals, serious, started, stop, until, visit } from "./session.mjs";
 import { isTrue, seedMemory } from "./truth.mjs";
 import { entityHistory, versions } from "./versions.mjs";
@@ -125,7 +127,7 @@ const api = async (path, body) => {
   return response.json();
 };
 
-await isTrue("example vault", api);
+await isTrue("example vault", api, tab, place);
 {
   const sent = await fetch(`${base}/api/graph`, { headers: { authorization: `Bearer ${token}`, "accept-encoding": "gzip" } });
   check("the graph is compressed", sent.headers.get("content-encoding") === "gzip" && (await sent.json()).version);
@@ -209,6 +211,8 @@ await tab.waitForSelector("[data-drawn]");
 await tab.focus(".canvas");
 await tab.keyboard.press("n");
 check("n selects the most central node and shows it", await until(() => tab.$(".inspector h2")));
+await tab.goBack();
+check("back takes the selection away", await until(() => tab.evaluate(() => location.hash === "#/graph")), tab.url());
 await tab.goBack();
 check("back leads to the note again", await until(() => tab.evaluate(() => location.hash.startsWith("#/note/"))));
 const before = tab.url();
@@ -403,7 +407,7 @@ if (real) {
   const { notes } = await ask("/api/status");
   const counted = () => tab.evaluate((number) => document.querySelector("footer.status").textContent.startsWith(`${number} notes`), notes.toLocaleString("en"));
   check("real vault: the counts follow while it is read", await until(counted), notes);
-  const seen = await isTrue("real vault", ask);
+  const seen = await isTrue("real vault", ask, tab, place);
   check("real vault: its memory is in the picture", seen.entities === 6 && seen.relations === 6 && seen.mentions === 12, seen);
   const { notes: columns, entities } = await ask("/api/graph");
   const central = columns.id[columns.rank.indexOf(Math.max(...columns.rank))];
@@ -454,21 +458,21 @@ if (real) {
 
 /* The picture of every other real vault */
 for (const vault of reals) {
-  const { base, secret, child } = await open(copied(vault), "--write");
-  const { token } = await (await fetch(`${base}/api/session`, { method: "POST", body: JSON.stringify({ secret }) })).json();
-  const headers = { authorization: `Bearer ${token}` };
-  const ask = async (path, body) => (await fetch(base + path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers })).json();
-  await until(async () => (await ask("/api/status")).indexed, 300_000);
+  const place = copied(vault);
+  const { tab, ask, close } = await explorer(browser, place, "--write");
   await seedMemory(ask);
-  await isTrue(basename(vault), ask);
-  await stop(child);
+  await isTrue(basename(vault), ask, tab, place);
+  await close();
 }
 
+await colours();
+await searchView(browser);
 await graphView(browser);
 await noteView(browser);
 await changesView(browser);
 await picturePage(browser);
 await states(browser);
+await partFailures(browser);
 await hostile(browser);
 await chat(browser, place);
 

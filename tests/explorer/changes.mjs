@@ -1,5 +1,5 @@
 // Who wrote what, and the way back: authors of notes, undo of a change from the feed and from the history.
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { check, connectedAgent, explorer, serious, until, visit, written } from "./session.mjs";
 
@@ -17,6 +17,8 @@ export async function changesView(browser) {
   await until(async () => (await ask("/api/graph")).notes.id.includes("agent.md"));
   await authors(tab);
   await undo(tab, place, call);
+  await changedLines(tab, place);
+  await pause(tab, place, ask);
   check("changes: the console is empty", !faults.length, faults);
   await close();
 }
@@ -65,4 +67,50 @@ async function undo(tab, place, call) {
   const isGone = async () => !(await call("list_entities", { per_page: 100 })).entities.some((entity) => entity.entity_id === id);
   check("a change to memory is undone from the history", await until(isGone));
   check("and the history says so", await until(() => tab.$$eval(".rows.kept li", (rows) => rows.some((row) => /Kettle.*undone/.test(row.textContent)))));
+}
+
+/** One line of what a change did. */
+async function changedLines(tab, place) {
+  const file = join(place.vault, "lines.md");
+  const line = () => tab.$eval('.rows.kept li:has-text("Lines") .changed-line', (line) => line.textContent);
+  await visit(tab, "#/changes");
+  await connectedAgent(place, "tea-agent", "create_node", { id: "lines.md", content: "The first line.\nThe second line.\n", tags: [] });
+  check("the entry of a new note has its first line", await until(async () => (await line()) === "+ The first line."), await line().catch(String));
+  await connectedAgent(place, "tea-agent", "edit_node", { id: "lines.md", edits: [{ op: "replace", old: "second", new: "changed" }] });
+  check("the entry of an edit has the first changed line", await until(async () => (await line()) === "+ The changed line."), await line().catch(String));
+  const inFeed = '.feed .line:has-text("edit_node"):has-text("lines.md") .changed-line';
+  check("so has the line of the feed", await until(() => tab.$eval(inFeed, (line) => line.textContent === "+ The changed line.")));
+  writeFileSync(file, "The first line.\n");
+  check("the entry of a removal has the removed line", await until(async () => (await line()) === "− The changed line."), await line().catch(String));
+}
+
+/** A feed that is paused says how much came meanwhile, also when the page keeps no more lines. */
+async function pause(tab, place, ask) {
+  const notes = 520;
+  const write = (from, to) => {
+    for (let n = from; n < to; n++) writeFileSync(join(place.vault, `many ${n}.md`), "Text.\n");
+  };
+  await visit(tab, "#/changes");
+  write(0, notes);
+  const isRead = (count) => until(async () => (await ask("/api/graph")).notes.id.filter((id) => id.startsWith("many ")).length === count);
+  await isRead(notes);
+  check("the feed keeps 500 lines", await until(async () => (await tab.$$(".feed .line")).length === 500), (await tab.$$(".feed .line")).length);
+  await tab.click('button:has-text("Pause")');
+  write(notes, notes + 5);
+  await isRead(notes + 5);
+  const button = () => tab.$eval(".bar-line > button", (button) => button.textContent.trim());
+  check("a paused feed that is full says how much is new", await until(async () => (await button()) === "Resume (5 new)"), await button());
+  await tab.click(".bar-line > button");
+  check("and shows it again", await until(() => tab.$(`.feed .line:has-text("many ${notes + 4}.md")`)));
+  await tab.click('.segments button:has-text("Calls")');
+  check("the filter of the feed is in the address", await until(() => tab.evaluate(() => location.hash === "#/changes?what=call")), tab.url());
+  await tab.evaluate(() => localStorage.setItem("quipu.visit", String(Date.now() - 3_600_000)));
+  await tab.evaluate(() => sessionStorage.removeItem("quipu.visit"));
+  await tab.reload();
+  await visit(tab, "#/");
+  const panel = ".panel:first-child";
+  const head = () => tab.$eval(`${panel} h2`, (head) => head.textContent.trim());
+  check("home says how many notes changed since the last visit", await until(async () => (await head()) === "Changed since your last visit 200 or more"), await head());
+  await tab.click(`${panel} button:has-text("more")`);
+  check("and shows more of them", await until(async () => (await tab.$$(`${panel} li`)).length === 58), (await tab.$$(`${panel} li`)).length);
 }

@@ -21,7 +21,9 @@ const overlapping = () => {
 const CALLS = [
   ["ubp_get_graph", {}, /\d+ nodes, \d+ links/],
   ["get_neighbors", { id: "station/anemometer.md" }, /station\/anemometer\.md[\s\S]*\d+ links/],
+  ["ubp_get_graph", { center: "station/Anemometer.md", depth: 1 }, /\d+ nodes, \d+ links/],
   ["find_path", { source: "Start Here.md", target: "station/Rain Gauge.md" }, /start here\.md[\s\S]*2 links/],
+  ["find_path", { source: "Start Here.md", target: "alone in the chat.md" }, /^No path of links leads from Start Here\.md to alone in the chat\.md\.$/],
   ["search", { query: "thermometer" }, /Calibrating the Thermometer/],
   ["search", { query: "crowdword" }, /Crowded note/],
   ["suggest_merges", { threshold: 0.9 }, /and|look alike/],
@@ -35,6 +37,7 @@ export async function chat(browser, place) {
     const group = 13 * Math.floor(n / 13);
     writeFileSync(join(place.vault, `crowd-${n}.md`), `# Crowded note number ${n}\n\n**Bold** [[crowd-${n + 1}]] [[crowd-${group}]] crowdword\n\n\`\`\`\ncode\n\`\`\`\n`);
   }
+  writeFileSync(join(place.vault, "alone in the chat.md"), "No link.\n");
   const answers = await talk(place, [
     ["tools/list", {}],
     ["resources/read", { uri: "ui://quipu/view.html" }],
@@ -76,7 +79,10 @@ export async function chat(browser, place) {
     const text = await until(async () => ((await shown()) ?? "").match(expected) && shown());
     check(`${name} is shown in the reference host`, text, await shown().catch(String));
     check(`${name}: the host learns the size`, await until(() => tab.evaluate(() => window.size?.height > 20)));
-    if (name === "ubp_get_graph") {
+    if (args.center) {
+      const centres = await tab.frames()[1].$$eval(".centre", (nodes) => nodes.map((node) => node.textContent));
+      check("the centre of a graph is marked, also where its path was given", centres.join() === "Anemometer", centres);
+    } else if (name === "ubp_get_graph") {
       const nodes = results[at].structuredContent.nodes.length;
       const drawn = await tab.frames()[1].evaluate(() => [document.querySelectorAll("svg .node").length, document.querySelectorAll("svg text").length]);
       check("a graph of many nodes is drawn whole, most of them with their names", nodes > 40 && drawn[0] === nodes && drawn[1] > nodes / 2, [nodes, drawn]);

@@ -44,6 +44,8 @@ export async function graphView(browser) {
   await filters(tab);
   await paths(tab);
   await neighbourhoods(tab);
+  await shapes(tab);
+  await address(tab);
   check("graph: the console is empty", !faults.length, faults);
   await close();
 }
@@ -101,7 +103,7 @@ async function paths(tab) {
   await click(tab, "three.md");
   await tab.keyboard.up("Shift");
   check("shift-click on a second node shows the path", await until(async () => (await path()) === expected), await path());
-  check("the path is in the address", await tab.evaluate(() => location.hash === "#/graph/path/four.md/three.md"), tab.url());
+  check("the path is in the address", await tab.evaluate(() => location.hash.split("?")[0] === "#/graph/path/four.md/three.md"), tab.url());
   const hint = await tab.$eval(".graph-hint", (hint) => hint.textContent);
   check("and in words, with types and directions", /Path of 3 links.*← implements ←.*conflicts with →/.test(hint), hint);
   await tab.reload();
@@ -137,5 +139,79 @@ async function neighbourhoods(tab) {
   const shown = () => state(tab, `scene.graph.filterNodes((key, node) => !node.hidden).map((key) => model.data.notes.id[key]).sort().join()`);
   check("the local graph has what is within two links", await until(async () => (await shown()) === "five.md,four.md,one.md,two.md"), await shown());
   await tab.click("text=Only around it");
+  await tab.click('button[aria-label="Show all"]');
+  await rested(tab);
+  const unnamed = () => state(tab, `model.names.filter((name) => !scene.overlay.written.some(({ text }) => text === name))`);
+  await visit(tab, "#/graph");
+  check("each node of a small graph has its name", await until(async () => !(await unnamed()).length), await unnamed());
   check("labels do not overlap", !(await overlapping(tab)).length, await overlapping(tab));
+}
+
+/** What colours tell, shapes tell too. */
+async function shapes(tab) {
+  await visit(tab, "#/graph");
+  for (const [by, wanted] of [["Tag", 2], ["Freshness", 4]]) {
+    await tab.click(`.segments button:has-text("${by}")`);
+    const rows = await tab.$$eval(".legend ul:not(.links ul) li .swatch path", (paths) => paths.map((path) => path.getAttribute("d")));
+    check(`colours by ${by.toLowerCase()}: the rows of the legend have their own shapes`, new Set(rows.slice(0, wanted)).size === wanted, rows);
+  }
+  await tab.click('.segments button:has-text("Tag")');
+  const drawn = () => state(tab, `scene.graph.mapNodes((key, node) => [model.data.notes.id[key], node.shape]).filter(([id]) => /^(one|two|three|four)/.test(id)).map((pair) => pair.join(" ")).sort().join()`);
+  check("and each node the shape of its row", await until(async () => (await drawn()) === "four.md circle,one.md circle,three.md triangle,two.md circle"), await drawn());
+  const colours = await tab.evaluate(() => {
+    // What the graphics card drew: a triangle covers its middle, and not the corners of its box.
+    const { sigma, model } = window.quipuScene;
+    sigma.refresh();
+    const canvas = sigma.getCanvases().nodes;
+    const gl = canvas.getContext("webgl2") ?? canvas.getContext("webgl");
+    sigma.render();
+    const node = model.places.get("three.md");
+    const { x, y } = sigma.graphToViewport({ x: model.data.x[node], y: model.data.y[node] });
+    const radius = sigma.scaleSize(model.radius[node]);
+    const ratio = canvas.width / canvas.clientWidth;
+    const at = (dx, dy) => {
+      const pixel = new Uint8Array(4);
+      gl.readPixels(Math.round((x + dx * radius) * ratio), Math.round(canvas.height - (y + dy * radius) * ratio), 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);
+      return pixel[3];
+    };
+    return { middle: at(0, 0), foot: at(0.85, 0.55), corner: at(0.85, -0.7) };
+  });
+  check("the graphics card draws a triangle", colours.middle > 200 && colours.foot > 100 && colours.corner === 0, colours);
+}
+
+/** What is shown can be shared, and Back leads through the selections. */
+async function address(tab) {
+  await visit(tab, "#/");
+  await visit(tab, "#/graph");
+  const shown = () => state(tab, `scene.graph.filterNodes((key, node) => !node.hidden).map((key) => model.data.notes.id[key]).sort().join()`);
+  await tab.click('.segments button:has-text("Tag")');
+  await tab.click('.legend button[title="#red"]');
+  await tab.click('.legend .links li button[title="references"]');
+  const filtered = "five.md,four.md,one.md,six.md,three.md";
+  await until(async () => (await shown()) === filtered);
+  await tab.focus(".canvas");
+  await tab.keyboard.press("n");
+  await until(() => tab.$(".inspector h2"));
+  await tab.keyboard.press("n");
+  const hash = () => tab.evaluate(() => decodeURIComponent(location.hash));
+  check("colours and filters are in the address", await until(async () => /^#\/graph\/note\/\S+\?.*by=tag.*hide\.tag=#red.*hide\.links=references/.test(await hash())), await hash());
+  const second = await hash();
+  await tab.goBack();
+  check("Back leads to the selection before", await until(async () => (await hash()) !== second && /^#\/graph\/note\//.test(await hash())), await hash());
+  await tab.goBack();
+  check("and then to none, with the same filters", await until(async () => /^#\/graph\?/.test(await hash()) && (await shown()) === filtered), [await hash(), await shown()]);
+  await tab.goBack();
+  check("and then out of the graph", await until(async () => (await hash()) === "#/"), await hash());
+  await tab.goForward();
+  await tab.goForward();
+  await tab.keyboard.press("l");
+  await tab.focus(".canvas");
+  await tab.keyboard.press("l");
+  await tab.fill(".slider input", "60");
+  await until(async () => /since=\d+/.test(await hash()));
+  const before = [await hash(), await shown()];
+  await tab.reload();
+  await tab.waitForSelector("[data-drawn]");
+  check("a reload shows the same", await until(async () => String([await hash(), await shown()]) === String(before)), [before, await hash(), await shown()]);
+  await tab.evaluate(() => localStorage.removeItem("quipu.colour"));
 }

@@ -3,10 +3,8 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { CHROMIUM } from "./session.mjs";
 
-const VIEWS = ["", "graph", "search/text of note", "note/group-0/n1.md", "memory", "changes", "health"];
-
-/** The lowest score and the views that have it. Null where Lighthouse is not installed. */
-export async function accessibility(base, token) {
+/** The score of each view. Null where Lighthouse is not installed. */
+export async function accessibility(base, token, note, query) {
   const folder = process.env.LIGHTHOUSE;
   if (!folder) return null;
   const require = createRequire(`${folder}/`);
@@ -15,8 +13,9 @@ export async function accessibility(base, token) {
   const { version } = require("lighthouse/package.json");
   const { default: puppeteer } = await module("puppeteer-core");
   const browser = await puppeteer.launch(CHROMIUM);
+  const views = ["", "graph", `search/${encodeURIComponent(query)}`, `note/${note.split("/").map(encodeURIComponent).join("/")}`, "memory", "changes", "health"];
   const scores = [];
-  for (const view of VIEWS) {
+  for (const view of views) {
     const tab = await browser.newPage();
     await tab.setViewport({ width: 1280, height: 800 });
     await tab.evaluateOnNewDocument((token) => sessionStorage.setItem("quipu.session", token), token);

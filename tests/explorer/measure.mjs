@@ -1,10 +1,10 @@
-// How fast the picture is: measure.mjs BINARY MODULES PROFILE [PAGE]
+// How fast the picture is: measure.mjs BINARY MODULES PROFILE EXAMPLE_VAULT [PAGE]
 //
-// For 1k, 10k and 50k notes: a tab that opens at the graph, until the first picture, at the first visit and later; frame times while
-// the picture is dragged; a keystroke in the search until its results; transfer and memory; at the first size Lighthouse's score for
-// accessibility. Beside it what a page would otherwise do:
-// lay the same graph out itself, as note programs do, here by d3-force with its defaults and without any drawing. The table goes to the
-// place for it in PAGE, else to the output. SIZES=1000,10000 measures others.
+// For the example vault and for 1k, 10k and 50k notes: a tab that opens at the graph, until the first picture, at the first visit and
+// later; frames a second while the picture is dragged; a keystroke in the search until its results; transfer and memory; Lighthouse's
+// score for accessibility. Beside it what a page would otherwise do: lay the same graph out itself, as note programs do, here by
+// d3-force with its defaults and without any drawing. The last column has the budget of a row and whether it is met. The table goes
+// to the place for it in PAGE, else to the output. SIZES=1000,10000 measures others.
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { accessibility } from "./lighthouse.mjs";
 import { copied, launch, modules, open, page, stop, until } from "./session.mjs";
 
-const [profile, target] = process.argv.slice(4);
+const [profile, exampleVault, target] = process.argv.slice(4);
 // Making vectors takes an hour at the largest size, and shares the processor with what is measured.
 process.env.QUIPU_EMBEDDING_PROVIDER = "none";
 
@@ -36,6 +36,8 @@ function generate(vault, notes) {
 const percentile = (times, part) => [...times].sort((a, b) => a - b)[Math.floor(times.length * part)];
 const ms = (value) => (value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);
 const both = (times) => `${ms(percentile(times, 0.5))} / ${ms(percentile(times, 0.95))}`;
+/** A value with its text, for a budget. */
+const timed = (value) => ({ value, text: ms(value) });
 const kb = (bytes) => `${Math.round(bytes / 1000)} KB`;
 
 /** Megabytes of JavaScript that are in use behind a collection. */
@@ -59,7 +61,9 @@ async function opened(browser, base, token) {
   return { tab, context, picture };
 }
 
-/** The times of frames while the picture is dragged around, and of the script in each. */
+const DRAG_MS = 4_000;
+
+/** The times of frames while the picture is dragged around, the script in each, and how many there were in a second of the clock. */
 async function dragged(tab) {
   await tab.evaluate(() => {
     const { sigma } = window.quipuScene;
@@ -78,12 +82,16 @@ async function dragged(tab) {
   const middle = [760, 420];
   await tab.mouse.move(...middle);
   await tab.mouse.down();
-  const end = Date.now() + 4_000;
+  const start = performance.now();
+  const before = await tab.evaluate(() => window.frames_.times.length);
+  const end = Date.now() + DRAG_MS;
   for (let n = 0; Date.now() < end; n++) await tab.mouse.move(middle[0] + 150 * Math.sin(n / 15), middle[1] + 150 * Math.cos(n / 15));
   const { times, scripts } = await tab.evaluate(() => (cancelAnimationFrame(window.ticking), window.frames_));
+  const seconds = (performance.now() - start) / 1000;
   await tab.mouse.up();
   // The first frames are those before the hand moves.
-  return { times: times.slice(5), scripts };
+  const moved = times.slice(before);
+  return { times: moved, scripts, perSecond: Math.round(moved.length / seconds) };
 }
 
 const QUERIES = ["text", "text of", "note 7", "note 71", "note 712", "of note", "group", "text note 3", "note 31", "note 310"];
@@ -150,11 +158,30 @@ const renderer = (tab) =>
     return gl.getParameter(gl.getExtension("WEBGL_debug_renderer_info").UNMASKED_RENDERER_WEBGL);
   });
 
-/** One column of the table: what it is called, and what was measured. */
-async function measured(browser, notes, isFirst) {
-  const place = copied(null);
-  mkdirSync(place.vault, { recursive: true });
-  generate(place.vault, notes);
+/** What is wanted of a row: by the name of a column, or of each. `more`: at least this. */
+const BUDGETS = {
+  "page, compressed": { of: () => 250_000, text: "≤ 250 KB" },
+  "first visit: until the picture, with the layout": { of: (name) => ({ example: 1_000, "10,000": 2_000, "50,000": 4_000 })[name], text: "≤ 1 s example, 2 s 10,000, 4 s 50,000" },
+  "later visits: until the picture": { of: (name) => ({ example: 1_000, "10,000": 2_000, "50,000": 4_000 })[name], text: "the same" },
+  "frames a second while dragging": { of: (name) => ({ example: 60, "1,000": 60, "10,000": 60, "50,000": 30 })[name], text: "≥ 60 to 10,000, 30 50,000", more: true },
+  "keystroke to results, median": { of: () => 60, text: "≤ 60 ms" },
+  "accessibility by Lighthouse, lowest view": { of: () => 95, text: "≥ 95", more: true },
+};
+
+/** The budget of a row, and the columns that miss it. */
+function verdict(row, columns) {
+  const budget = BUDGETS[row];
+  if (!budget) return "";
+  const missed = columns.filter(({ name, rows }) => {
+    const [limit, value] = [budget.of(name), rows[row]?.value];
+    return limit !== undefined && value !== undefined && value !== null && (budget.more ? value < limit : value > limit);
+  });
+  const isMeasured = columns.some(({ name, rows }) => budget.of(name) !== undefined && rows[row]?.value != null);
+  return `${budget.text}: ${!isMeasured ? "not measured" : missed.length ? `**missed** (${missed.map(({ name }) => name).join("; ")})` : "met"}`;
+}
+
+/** One column of the table: what it is called, and what was measured. With a query accessibility too. */
+async function measured(browser, name, place, query = "") {
   const { base, secret, child } = await open(place);
   const { token } = await (await fetch(`${base}/api/session`, { method: "POST", body: JSON.stringify({ secret }) })).json();
   const ask = async (path) => (await fetch(base + path, { headers: { authorization: `Bearer ${token}` } })).json();
@@ -164,30 +191,35 @@ async function measured(browser, notes, isFirst) {
   await first.context.close();
   const { tab, context, picture } = await opened(browser, base, token);
   const loaded = await transferred(tab);
-  const { times, scripts } = await dragged(tab);
+  const { times, scripts, perSecond } = await dragged(tab);
   const memory = await heap(tab);
   const drawnBy = await renderer(tab);
   const typed = await keystrokes(tab);
   await context.close();
   const graph = await ask("/api/graph");
-  const judged = isFirst ? await accessibility(base, token) : null;
+  const judged = query ? await accessibility(base, token, graph.notes.id[0], query) : null;
   await stop(child);
   const force = await forceLayout(browser, { size: graph.x.length, edges: graph.edges });
+  const lowest = judged && Math.min(...judged.scores.map(({ score }) => score));
   const rows = {
-    links: (graph.edges.length / 3).toLocaleString("en"),
-    "page and graph, compressed": `${kb(loaded.page)} + ${kb(loaded.graph)}`,
-    "first visit: until the picture, with the layout": ms(first.picture),
-    "of this, the answer of the server": ms(layout),
-    "later visits: until the picture": ms(picture),
-    "frame while dragging, median / 95 %": both(times),
-    "script of a frame, median / 95 %": both(scripts),
-    "keystroke to results, median / 95 %": both(typed),
-    "memory of the page": memory,
-    "force layout in the page: one step, median": ms(percentile(force.steps, 0.5)),
-    "until it rests": ms(force.steps.reduce((sum, step) => sum + step, 0)),
-    "its memory": force.memory,
+    links: { text: (graph.edges.length / 3).toLocaleString("en") },
+    "page, compressed": { value: loaded.page, text: kb(loaded.page) },
+    "graph, compressed": { text: kb(loaded.graph) },
+    "first visit: until the picture, with the layout": timed(first.picture),
+    "of this, the answer of the server": timed(layout),
+    "later visits: until the picture": timed(picture),
+    "frames a second while dragging": { value: perSecond, text: String(perSecond) },
+    "frame while dragging, median / 95 %": { text: both(times) },
+    "script of a frame, median / 95 %": { text: both(scripts) },
+    "keystroke to results, median": timed(percentile(typed, 0.5)),
+    "keystroke to results, 95 %": timed(percentile(typed, 0.95)),
+    "memory of the page": { text: memory },
+    "accessibility by Lighthouse, lowest view": { value: lowest, text: lowest === null ? "–" : String(lowest) },
+    "force layout in the page: one step, median": timed(percentile(force.steps, 0.5)),
+    "until it rests": timed(force.steps.reduce((sum, step) => sum + step, 0)),
+    "its memory": { text: force.memory },
   };
-  return { name: notes.toLocaleString("en"), rows, drawnBy, judged };
+  return { name, notes: graph.notes.id.length, rows, drawnBy, judged };
 }
 
 /** All views with one score in one sentence, else each. */
@@ -197,23 +229,34 @@ function judgement({ version, scores }) {
   return `Accessibility by Lighthouse ${version}${lowest === most ? `: ${lowest} of 100 for each view` : ", of 100"} (${each}).`;
 }
 
+function generated(notes) {
+  const place = copied(null);
+  mkdirSync(place.vault, { recursive: true });
+  generate(place.vault, notes);
+  return place;
+}
+
 const browser = await launch();
 const load = Math.round(loadavg()[0]);
 const columns = [];
-for (const notes of (process.env.SIZES ?? "1000,10000,50000").split(",").map(Number)) {
-  columns.push(await measured(browser, notes, !columns.length));
+const measure = async (...column) => {
+  columns.push(await measured(browser, ...column));
   console.error(JSON.stringify(columns.at(-1)));
-}
+};
+await measure("example", copied(exampleVault), "thermometer");
+for (const notes of (process.env.SIZES ?? "1000,10000,50000").split(",").map(Number)) await measure(notes.toLocaleString("en"), generated(notes));
 await browser.close();
 const line = (cells) => `| ${cells.join(" | ")} |`;
+const { judged } = columns[0];
 const table = [
   `Measured by \`cargo xtask explorer --measure --write\` in headless Chromium on ${cpus().length} cores of ${cpus()[0].model.trim()}, with the ${profile} build, without search by`,
-  `meaning. Drawn without a graphics card, by ${columns[0].drawnBy}. Other programs on the machine: load average ${load}.`,
+  `meaning. Drawn without a graphics card, by ${columns[0].drawnBy}. Other programs on the machine: load average ${load}. The example vault has ${columns[0].notes} notes.`,
   "",
-  line(["notes", ...columns.map(({ name }) => name)]),
-  line(["---", ...columns.map(() => "--:")]),
-  ...Object.keys(columns[0].rows).map((row) => line([row, ...columns.map(({ rows }) => rows[row])])),
-  ...(columns[0].judged ? ["", judgement(columns[0].judged)] : []),
+  line(["notes", ...columns.map(({ name }) => name), "budget"]),
+  line(["---", ...columns.map(() => "--:"), "---"]),
+  ...Object.keys(columns[0].rows).map((row) => line([row, ...columns.map(({ rows }) => rows[row].text), verdict(row, columns)])),
+  "",
+  judged ? judgement(judged) : "Accessibility was not measured: Lighthouse is not installed.",
 ].join("\n");
 if (target) {
   const [start, end] = ["<!-- figures -->\n", "\n<!-- end of figures -->"];

@@ -1,11 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-6X7EAXHQ.js",
+        path: "/assets/app-Y3DZL3XM.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"fc2bca258a3df481\"",
-        bytes: include_bytes!("assets/app-6X7EAXHQ.js"),
-        gzip: include_bytes!("gzip/assets/app-6X7EAXHQ.js.gz"),
+        etag: "\"d67ef754d6aaae0f\"",
+        bytes: include_bytes!("assets/app-Y3DZL3XM.js"),
+        gzip: include_bytes!("gzip/assets/app-Y3DZL3XM.js.gz"),
+    },
+    Asset {
+        path: "/assets/chunk-FGU2QNOG.js",
+        kind: "text/javascript; charset=utf-8",
+        etag: "\"15289190761bc59b\"",
+        bytes: include_bytes!("assets/chunk-FGU2QNOG.js"),
+        gzip: include_bytes!("gzip/assets/chunk-FGU2QNOG.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -15,25 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-XF7OPFTC.js",
+        path: "/assets/graph-65K6JSPZ.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"f894805f7adf980f\"",
-        bytes: include_bytes!("assets/chunk-XF7OPFTC.js"),
-        gzip: include_bytes!("gzip/assets/chunk-XF7OPFTC.js.gz"),
+        etag: "\"d5a4c7b20246e12f\"",
+        bytes: include_bytes!("assets/graph-65K6JSPZ.js"),
+        gzip: include_bytes!("gzip/assets/graph-65K6JSPZ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-6DECOQRF.js",
-        kind: "text/javascript; charset=utf-8",
-        etag: "\"7979a412a2203427\"",
-        bytes: include_bytes!("assets/graph-6DECOQRF.js"),
-        gzip: include_bytes!("gzip/assets/graph-6DECOQRF.js.gz"),
-    },
-    Asset {
-        path: "/assets/style-6RE4BQR4.css",
+        path: "/assets/style-MK65SNTK.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"615dc2a200134c15\"",
-        bytes: include_bytes!("assets/style-6RE4BQR4.css"),
-        gzip: include_bytes!("gzip/assets/style-6RE4BQR4.css.gz"),
+        etag: "\"ab7fbd2f29ee034c\"",
+        bytes: include_bytes!("assets/style-MK65SNTK.css"),
+        gzip: include_bytes!("gzip/assets/style-MK65SNTK.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"6b23f667062bebae\"",
+        etag: "\"720714d67d8e0723\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

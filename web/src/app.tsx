@@ -183,9 +183,9 @@ function useKeys() {
 
 /** Moves the focus through the rows of a view. */
 function walk(step: number) {
-  if (document.querySelector(".view.search")) return;
-  const rows = [...document.querySelectorAll<HTMLElement>("main .rows a, main .feed a, main .backlinks a, main .pair-head")];
-  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const rows = [...document.querySelectorAll<HTMLElement>("main .rows a, main .feed a, main .backlinks a, main .pair-head, main .result > a")];
+  const active = document.activeElement;
+  const at = rows.findIndex((row) => row === active || row.closest(".result")?.contains(active));
   rows[Math.max(0, Math.min(rows.length - 1, at + step))]?.focus();
 }
 

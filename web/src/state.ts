@@ -16,13 +16,12 @@ export const trail = signal<Trace[]>([]);
 /** Grows with every change of notes or memory; views that show them read again. */
 export const notesVersion = signal(0);
 export const memoryVersion = signal(0);
-/** Samples of the last hour for the small plots, one a minute, newest last. */
-export const callRate = signal<number[]>([]);
-export const memoryUse = signal<number[]>([]);
+/** Why the state of the server could not be read, if the last attempt failed. */
+export const statusError = signal<Error | null>(null);
+/** How many lines of the trail came so far. */
+export const heard = signal(0);
 
 const MAX_TRAIL = 500;
-const SAMPLES = 60;
-const SAMPLE_MS = 60_000;
 
 export const has = (tool: string) => status.value?.tools.includes(tool) ?? false;
 export const canWrite = computed(() => (status.value ? status.value.scope !== "read" : false));
@@ -76,9 +75,9 @@ export function loadGraph(): Promise<void> {
 export async function loadStatus() {
   try {
     status.value = await api.get<Status>("/api/status");
-    sampleMemory(status.value.memory_mb);
-  } catch {
-    // The stream tells whether the server is there.
+    statusError.value = null;
+  } catch (error) {
+    statusError.value = error as Error;
   }
 }
 
@@ -123,16 +122,13 @@ function take({ event, data }: api.ServerEvent) {
   } else if (event === "history") {
     // What the server still knows from before, all at once; it repeats when the stream is opened again.
     const history = (data as Trace[]).reverse();
+    const last = trail.value[0]?.at ?? -Infinity;
+    heard.value += history.filter((trace) => trace.at > last).length;
     trail.value = history.slice(0, MAX_TRAIL);
-    calls = history.filter((trace) => trace.kind === "call").map((trace) => trace.at);
-    countCalls();
   } else if (event === "trace") {
     const trace = data as Trace;
     trail.value = [trace, ...trail.value].slice(0, MAX_TRAIL);
-    if (trace.kind === "call") {
-      calls.unshift(trace.at);
-      countCalls();
-    }
+    heard.value++;
     if (trace.kind === "note") changed(notesVersion);
     else if (trace.writes) changed(memoryVersion);
   }
@@ -151,27 +147,6 @@ function changed(version: Signal<number>) {
       }, 100),
     );
   }
-}
-
-/** The times of calls in the last hour, newest first. */
-let calls: number[] = [];
-const MAX_CALLS = 5_000;
-function countCalls() {
-  const ticks = new Array<number>(SAMPLES).fill(0);
-  const now = Date.now();
-  calls = calls.slice(0, MAX_CALLS).filter((at) => now - at < SAMPLES * SAMPLE_MS);
-  for (const at of calls) ticks[SAMPLES - 1 - Math.max(0, Math.floor((now - at) / SAMPLE_MS))]!++;
-  callRate.value = ticks;
-}
-setInterval(countCalls, SAMPLE_MS / 4);
-
-let sampledAt = 0;
-/** One value a minute: the newest takes the place of the one before in the same minute. */
-function sampleMemory(mb: number) {
-  const tick = Math.floor(Date.now() / SAMPLE_MS);
-  const before = memoryUse.value;
-  memoryUse.value = tick === sampledAt ? [...before.slice(0, -1), mb] : [...before, mb].slice(-SAMPLES);
-  sampledAt = tick;
 }
 
 let following = false;

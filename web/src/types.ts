@@ -24,6 +24,19 @@ export interface Status {
   uptime_s: number;
   memory_mb: number;
   latency: Latency[];
+  hour: LastHour;
+}
+
+/** Sixty numbers each, one a minute, the newest last. */
+export interface LastHour {
+  calls: number[];
+  /** Files that waited for the index at most. */
+  queue: number[];
+  /** Passages with a vector, and passages. */
+  embedded: number[];
+  to_embed: number[];
+  memory_mb: number[];
+  p95_ms: Record<string, number[]>;
 }
 
 export interface WarningGroup {

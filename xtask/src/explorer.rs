@@ -1,5 +1,5 @@
-//! `cargo xtask explorer`: the web page for people. Its built files must match their sources, and it must work in a browser: Debian's
-//! Chromium, without a window, driven by Playwright; axe checks accessibility.
+//! `cargo xtask explorer`: the web page for people. Its built files must match their sources, and it must work in a browser: Chromium,
+//! without a window, driven by Playwright; axe checks accessibility. `CHROMIUM=PATH` names another Chromium or Chrome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,9 @@ pub(crate) fn steps(steps: &mut Steps, binary: &Path, real_data: Option<&Path>) 
 /// `--build`: writes `web/dist`.
 pub(crate) fn build() -> anyhow::Result<()> {
     peers::install_node()?;
-    let made = made_from_sources()?;
+    let web = copied_sources()?;
+    install_packages(&web)?;
+    let made = built(&web)?;
     let dist = shell::root().join("web/dist");
     fs::remove_dir_all(&dist)?;
     shell::run(command("cp", &["-r"]).arg(made).arg(dist))
@@ -45,7 +47,12 @@ pub(crate) fn screenshots() -> anyhow::Result<()> {
     let binary = shell::build_binary(Profile::Dev)?;
     let root = shell::root();
     let mut screenshots = script("screenshots.mjs");
-    screenshots.arg(binary).arg(peers::place("node")).arg(root.join("examples/vault")).arg(root.join("docs/images"));
+    screenshots
+        .env(CHROMIUM, chromium()?)
+        .arg(binary)
+        .arg(peers::place("node"))
+        .arg(root.join("examples/vault"))
+        .arg(root.join("docs/images"));
     shell::run(&mut screenshots)
 }
 
@@ -54,10 +61,11 @@ pub(crate) fn measure(profile: Profile, writes: bool) -> anyhow::Result<()> {
     peers::install_node()?;
     let binary = shell::build_binary(profile)?;
     let mut measure = script("measure.mjs");
-    measure.arg(binary).arg(peers::place("node")).arg(match profile {
+    measure.env(CHROMIUM, chromium()?).arg(binary).arg(peers::place("node")).arg(match profile {
         Profile::Dev => "development",
         Profile::Release => "release",
     });
+    measure.arg(shell::root().join("examples/vault"));
     match lighthouse() {
         Ok(place) => drop(measure.env("LIGHTHOUSE", place)),
         Err(error) => println!("skipped: accessibility by Lighthouse, which cannot be installed here: {error:#}"),
@@ -85,13 +93,12 @@ fn lighthouse() -> anyhow::Result<PathBuf> {
 
 /// Builds the files again and compares. Compressed files are compared by what is in them: they differ between versions of zlib.
 fn built_files(tally: &mut Tally) -> anyhow::Result<()> {
-    let made = match made_from_sources() {
-        Ok(made) => made,
-        Err(error) => {
-            println!("skipped: the packages of web/package-lock.json cannot be installed here: {error:#}");
-            return Ok(());
-        }
-    };
+    let web = copied_sources()?;
+    if let Err(error) = install_packages(&web) {
+        println!("skipped: the packages of web/package-lock.json cannot be installed here: {error:#}");
+        return Ok(());
+    }
+    let made = built(&web)?;
     let dist = shell::root().join("web/dist");
     let (built, committed) = (files(&made)?, files(&dist)?);
     ensure!(built == committed, "web/dist has other files than its sources give; run `cargo xtask explorer --build`");
@@ -106,14 +113,11 @@ fn built_files(tally: &mut Tally) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder of files built from a copy of the sources: the checkout gets no `node_modules`.
-fn made_from_sources() -> anyhow::Result<PathBuf> {
-    let place = shell::target().join("explorer");
-    let web = place.join("web");
+/// A copy of the sources: the checkout gets no `node_modules`.
+fn copied_sources() -> anyhow::Result<PathBuf> {
+    let web = shell::target().join("explorer/web");
     fs::create_dir_all(&web)?;
     let sources = shell::root().join("web");
-    let packages = fs::read_to_string(sources.join("package-lock.json"))?;
-    let is_installed = fs::read_to_string(place.join("stamp")).is_ok_and(|installed| installed == packages);
     for name in ["src", "package.json", "package-lock.json", "build.mjs", "tsconfig.json"] {
         let copy = web.join(name);
         if copy.is_dir() {
@@ -121,31 +125,72 @@ fn made_from_sources() -> anyhow::Result<PathBuf> {
         }
         shell::run(command("cp", &["-r"]).arg(sources.join(name)).arg(&copy))?;
     }
-    if !is_installed {
+    Ok(web)
+}
+
+/// Installs the packages of a copy, unless they are of the same lock file. Needs the network.
+fn install_packages(web: &Path) -> anyhow::Result<()> {
+    let stamp = shell::target().join("explorer/stamp");
+    let packages = fs::read_to_string(web.join("package-lock.json"))?;
+    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == packages) {
         let npm = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
-        shell::run(command("npm", &npm).current_dir(&web)).context("npm ci failed")?;
-        fs::write(place.join("stamp"), packages)?;
+        shell::run(command("npm", &npm).current_dir(web)).context("npm ci failed")?;
+        fs::write(stamp, packages)?;
     }
-    let node = |arguments: &[&str]| shell::run(peers::node().args(arguments).current_dir(&web));
+    Ok(())
+}
+
+/// The folder of files built from a copy whose packages are installed. Fails where the types or the sizes are wrong.
+fn built(web: &Path) -> anyhow::Result<PathBuf> {
+    let node = |arguments: &[&str]| shell::run(peers::node().args(arguments).current_dir(web));
     node(&["node_modules/typescript/bin/tsc", "--noEmit"])?;
     node(&["build.mjs"])?;
     Ok(web.join("dist"))
 }
 
 fn browser(binary: &Path, real_data: Option<&Path>, tally: &mut Tally) -> anyhow::Result<()> {
-    // The variable names another Chromium or Chrome.
-    let is_named = std::env::var_os("CHROMIUM").is_some();
-    if let (false, Err(error)) = (is_named, peers::system_package("chromium", &["chromium"])) {
-        println!("skipped: the page in a browser, because there is none: {error:#}, or set CHROMIUM=PROGRAM");
-        return Ok(());
-    }
+    let chromium = match chromium() {
+        Ok(chromium) => chromium,
+        Err(error) if std::env::var_os(CHROMIUM).is_some() => return Err(error),
+        Err(error) => {
+            println!("skipped: the tests in a browser: {error:#}");
+            return Ok(());
+        }
+    };
     let mut browser = script("browser.mjs");
+    browser.env(CHROMIUM, chromium);
     browser.arg(binary).arg(peers::place("node")).arg(shell::root().join("examples/vault"));
     match real_data {
         Some(folder) => drop(browser.args(REAL_VAULTS.map(|vault| folder.join(vault).join(vault)))),
         None => println!("skipped: the real vaults; there is no ../shared/data"),
     }
     shell::run_watched(&mut browser, |line| tally.read(line))
+}
+
+/// The variable that names the browser.
+const CHROMIUM: &str = "CHROMIUM";
+
+/// What Chromium and its relatives are called, and where macOS keeps one.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const MAC_BROWSER: &str = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
+
+/// The browser: what the variable names, else an installed one, else Debian's package.
+fn chromium() -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os(CHROMIUM) {
+        let named = PathBuf::from(named);
+        ensure!(named.is_file(), "{CHROMIUM} names {}, which is not a file", named.display());
+        return Ok(named);
+    }
+    let installed = || BROWSERS.iter().find_map(|name| shell::place_of(name)).or_else(|| existing(MAC_BROWSER));
+    if let Some(found) = installed() {
+        return Ok(found);
+    }
+    peers::system_package("chromium", &["chromium"])?;
+    installed().context("the package `chromium` has no program of that name")
+}
+
+fn existing(path: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(path)).filter(|path| path.is_file())
 }
 
 fn script(name: &str) -> std::process::Command {

@@ -176,8 +176,13 @@ fn repeated(lines: &VecDeque<String>) -> String {
 
 /// Whether a program can be found.
 pub(crate) fn exists(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+    place_of(program).is_some()
+}
+
+/// The file of a program in the search path.
+pub(crate) fn place_of(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// Builds the binary and says where it is.

@@ -6,8 +6,16 @@ use rayon::prelude::*;
 use crate::Point;
 use crate::quadtree::Quadtree;
 
-/// How coarse far groups may be. Higher is faster and less exact.
+/// How coarse far groups may be: at first, while nodes move far, and later. Higher is faster and less exact.
+const COARSE_THETA: f32 = 1.8;
 const THETA: f32 = 1.2;
+
+/// The share of the rounds that are coarse.
+const COARSE_ROUNDS: f32 = 0.5;
+
+/// A graph has settled when its nodes move by less than this share of its radius in a round, after some rounds.
+const SETTLED: f32 = 8e-4;
+const LEAST_ROUNDS: usize = 50;
 
 /// Strength of the repulsion: sets the size of the picture.
 const REPULSION: f32 = 12.0;
@@ -22,7 +30,7 @@ const BETWEEN: f32 = 5.0;
 /// Nodes that one task handles; fewer cost more to hand out than to compute.
 const CHUNK: usize = 512;
 
-/// How many rounds a graph of this size gets: enough to settle, bounded in time.
+/// How many rounds a graph of this size gets at most: enough to settle, bounded in time.
 pub(crate) fn iterations(nodes: usize) -> usize {
     match nodes {
         0..=2_000 => 400,
@@ -42,7 +50,8 @@ pub(crate) fn relax(groups: &[u32], edges: &[(u32, u32)], positions: &mut [Point
     let masses: Vec<f32> = linked.iter().map(|node| 1.0 + neighbours[*node].len() as f32).collect();
     let mut last = vec![Point::default(); linked.len()];
     let mut speed = 1.0_f32;
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        let theta = if (round as f32) < COARSE_ROUNDS * rounds as f32 { COARSE_THETA } else { THETA };
         let points: Vec<Point> = linked.iter().map(|node| positions[*node]).collect();
         let tree = Quadtree::new(&points, &masses);
         let frozen: &[Point] = positions;
@@ -52,7 +61,7 @@ pub(crate) fn relax(groups: &[u32], edges: &[(u32, u32)], positions: &mut [Point
             .with_min_len(CHUNK)
             .map(|(node, mass)| {
                 let pull = |other: u32| if groups[other as usize] == groups[*node] { INSIDE } else { BETWEEN };
-                let mut force = repulsion(&tree, frozen[*node], *mass);
+                let mut force = repulsion(&tree, frozen[*node], *mass, theta);
                 for other in &neighbours[*node] {
                     attract(&mut force, frozen[*node], frozen[*other as usize], pull(*other));
                 }
@@ -60,6 +69,7 @@ pub(crate) fn relax(groups: &[u32], edges: &[(u32, u32)], positions: &mut [Point
             })
             .collect();
         speed = next_speed(speed, &forces, &last, &masses);
+        let (mut moved, mut reach) = (0.0_f32, 0.0_f32);
         for (((node, force), before), mass) in linked.iter().zip(&forces).zip(&last).zip(&masses) {
             let swing = mass * length(force.x - before.x, force.y - before.y);
             let own = speed / (1.0 + (speed * swing).sqrt());
@@ -68,15 +78,20 @@ pub(crate) fn relax(groups: &[u32], edges: &[(u32, u32)], positions: &mut [Point
             let step = (own * length(force.x, force.y)).min(60.0) / length(force.x, force.y).max(1e-6);
             point.x += force.x * step;
             point.y += force.y * step;
+            moved += step * length(force.x, force.y);
+            reach = reach.max(length(point.x, point.y));
         }
         last = forces;
+        if round >= LEAST_ROUNDS && moved < SETTLED * reach * linked.len() as f32 {
+            return;
+        }
     }
 }
 
 /// From all other nodes, with the pull towards the centre.
-fn repulsion(tree: &Quadtree, at: Point, mass: f32) -> Point {
+fn repulsion(tree: &Quadtree, at: Point, mass: f32, theta: f32) -> Point {
     let mut force = Point::default();
-    tree.for_each_group(at, THETA, |dx, dy, square, other| {
+    tree.for_each_group(at, theta, |dx, dy, square, other| {
         let strength = REPULSION * mass * other / square.max(1.0);
         force.x += dx * strength;
         force.y += dy * strength;

@@ -16,8 +16,9 @@ use quipu_tools::{Registry, ToolError, ToolInfo, ToolResponse};
 use serde_json::Value;
 
 use crate::background::BackgroundWorker;
+use crate::own_files;
 use crate::served_vault::ServedVault;
-use crate::service::{ArgumentSummary, IndexProgress, Report, Trail, TrailPage, VaultChangeListener};
+use crate::service::{ArgumentSummary, IndexProgress, Reading, Report, Trail, TrailPage, VaultChangeListener};
 
 /// The work in the background of the calls.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +74,10 @@ impl Engine {
             reporter.warn(&format!("the tools of memory do not work: {error}"));
         }
         let registry = open.registry();
-        let maintainer = Arc::new(IndexMaintainer { open: open.clone(), reporter, options, watcher: Mutex::default() });
+        let trail = Arc::<Trail>::default();
+        let watcher = Mutex::default();
+        let maintainer = IndexMaintainer { open: open.clone(), reporter, trail: trail.clone(), options, watcher };
+        let maintainer = Arc::new(maintainer);
         let keeping = maintainer.clone();
         let maintaining = std::thread::Builder::new().name("index".into()).spawn(move || keeping.keep_current());
         let maintaining = maintaining.context("while starting to index")?;
@@ -86,7 +90,6 @@ impl Engine {
         let background = options.background.then(|| BackgroundWorker::start(open.knowledge().clone()));
         let background = background.transpose().context("while starting the background")?;
         let tasks = BackgroundTasks { _background: background, _maintaining: maintaining };
-        let trail = Arc::<Trail>::default();
         // The listener is kept by the vault itself: a strong reference would keep it open for ever.
         let (changes, knowledge) = (trail.clone(), Arc::downgrade(open.knowledge()));
         let engine = Self { open, registry, trail, maintainer, tasks: Mutex::new(Some(tasks)) };
@@ -120,11 +123,15 @@ impl Engine {
 
     /// How much there is, and who calls what.
     pub fn report(&self) -> Result<Report, ToolError> {
+        let (overview, now_ns, memory_mb) = (self.registry.overview()?, SystemClock.now_ns(), resident_mb());
+        let newest = Reading { embedded: overview.embedded, to_embed: overview.to_embed, memory_mb };
         Ok(Report {
             indexed: self.open.knowledge().wait_ready(Duration::ZERO),
-            overview: self.registry.overview()?,
-            clients: self.trail.clients(SystemClock.now_ns()),
+            overview,
+            clients: self.trail.clients(now_ns),
             latency: self.trail.latencies(),
+            hour: self.trail.last_hour(newest, now_ns),
+            memory_mb,
         })
     }
 
@@ -208,6 +215,7 @@ type FileWatch = Box<dyn Send>;
 struct IndexMaintainer {
     open: Arc<dyn ServedVault>,
     reporter: WarningReporter,
+    trail: Arc<Trail>,
     options: EngineOptions,
     /// `None` until it is tried; a failure is not retried.
     watcher: Mutex<Option<Option<FileWatch>>>,
@@ -266,8 +274,11 @@ impl IndexMaintainer {
 
     /// If watching fails, the server continues without it.
     fn start_watching(&self) -> Option<FileWatch> {
-        let reporter = self.reporter.clone();
+        let (reporter, trail) = (self.reporter.clone(), self.trail.clone());
         let on_event = move |event: Result<FileBatch, String>| {
+            if let Ok(FileBatch::Paths(paths) | FileBatch::Files(paths)) = &event {
+                trail.queued(paths.len(), SystemClock.now_ns());
+            }
             // A change during the first pass waits for its end.
             while !reporter.knowledge.wait_ready(Duration::from_secs(60)) {}
             match event {
@@ -283,6 +294,14 @@ impl IndexMaintainer {
             }
         }
     }
+}
+
+/// Memory of this process, where the system tells it in a file; else 0.
+fn resident_mb() -> u64 {
+    let status = own_files::text("/proc/self/status".as_ref()).ok().flatten().unwrap_or_default();
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) / 1024
 }
 
 /// Reports failures beside the calls: to the log in full, to clients without paths of this machine.

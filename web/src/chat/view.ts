@@ -1,8 +1,7 @@
 // The view inside a chat (MCP Apps): the answer of a tool as a picture or a list. It speaks JSON-RPC with the host over postMessage and
 // loads nothing. Everything from the vault becomes text, never markup.
-import { Boxes } from "../graph/boxes";
+import { type SmallLink, smallGraph } from "../graph/small_graph";
 import { plainText } from "../plain_text";
-import { place } from "./place";
 
 interface Shown {
   key: string;
@@ -10,18 +9,12 @@ interface Shown {
   detail: string;
   memory: boolean;
 }
-interface Link {
-  source: string;
-  target: string;
-}
 
 /** More would be a blot at the size of a chat. */
 const MAX_NODES = 150;
 const WIDTH = 720;
 /** Higher for more nodes. */
 const heightOf = (nodes: number) => Math.min(560, 280 + 4 * nodes);
-const FONT = "11px system-ui, sans-serif";
-const LETTERS = 28;
 
 const root = document.documentElement;
 const main = document.getElementById("view")!;
@@ -43,12 +36,6 @@ function element(name: string, className = "", text = ""): HTMLElement {
   made.textContent = text;
   return made;
 }
-function drawn(name: string, attributes: Record<string, string | number>): SVGElement {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
-}
-
 /** Asks the agent about something that was clicked. */
 function ask(about: Shown) {
   const text = about.memory ? `Tell me about the entity "${about.title}" in memory (${about.detail}).` : `Show me the note "${about.title}" (${about.detail}).`;
@@ -60,61 +47,20 @@ const ofNode = (node: any): Shown =>
     ? { key: String(node.id ?? node.doc_id), title: String(node.title ?? node.id), detail: String(node.filepath ?? node.id), memory: false }
     : { key: `entity:${node.entity_id}`, title: String(node.name), detail: String(node.entity_type), memory: true };
 
-/** Names beside the nodes, those with most links first; none over another or over a node. The others are told when one points at them. */
-function labels(nodes: Shown[], points: [number, number][], radius: (n: number) => number, weight: (n: number) => number, height: number): SVGElement[] {
-  const taken = new Boxes(WIDTH, height);
-  points.forEach(([x, y], n) => taken.block(x - radius(n), y - radius(n), 2 * radius(n), 2 * radius(n)));
-  const measure = document.createElement("canvas").getContext("2d")!;
-  measure.font = FONT;
-  const made: SVGElement[] = [];
-  for (const n of [...nodes.keys()].sort((a, b) => weight(b) - weight(a))) {
-    const { title } = nodes[n]!;
-    const text = title.length > LETTERS ? `${title.slice(0, LETTERS - 1)}…` : title;
-    const width = measure.measureText(text).width + 6;
-    const [[x, y], r] = [points[n]!, radius(n) + 2];
-    const places = [[x + r, y - 7], [x - r - width, y - 7], [x - width / 2, y + r], [x - width / 2, y - r - 14]] as const;
-    const place = places.find(([left, top]) => taken.take(left, top, width, 14));
-    if (!place) continue;
-    const label = drawn("text", { x: place[0] + 3, y: place[1] + 11 });
-    label.textContent = text;
-    made.push(label);
-  }
-  return made;
+function graph(all: Shown[], links: SmallLink[], centre = "") {
+  const nodes = all.slice(0, MAX_NODES);
+  const shown = new Set(nodes.map((node) => node.key));
+  const drawn = links.filter(({ source, target }) => shown.has(source) && shown.has(target));
+  const open = (key: string) => ask(nodes.find((node) => node.key === key)!);
+  const svg = smallGraph({ nodes, links: drawn, centre, width: WIDTH, height: heightOf(nodes.length), open });
+  const rest = all.length > nodes.length ? `, the first ${nodes.length} of ${all.length}` : "";
+  main.replaceChildren(svg, element("p", "quiet", `${nodes.length} nodes, ${drawn.length} links${rest}. Click one to ask about it.`));
 }
 
-function graph(all: Shown[], links: Link[], centre = "") {
-  const nodes = all.slice(0, MAX_NODES);
-  const at = new Map(nodes.map((node, n) => [node.key, n]));
-  const edges = links.flatMap(({ source, target }) => (at.has(source) && at.has(target) ? [[at.get(source)!, at.get(target)!] as [number, number]] : []));
-  const degree = nodes.map(() => 0);
-  for (const [a, b] of edges) {
-    degree[a]!++;
-    degree[b]!++;
-  }
-  const height = heightOf(nodes.length);
-  const points = place(nodes.length, edges, WIDTH, height);
-  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "group", "aria-label": `Graph of ${nodes.length} nodes and ${edges.length} links` });
-  for (const [a, b] of edges) svg.append(drawn("line", { x1: points[a]![0], y1: points[a]![1], x2: points[b]![0], y2: points[b]![1] }));
-  const radius = (n: number) => 4 + Math.min(6, Math.sqrt(degree[n]!));
-  nodes.forEach((node, n) => {
-    const [[x, y], r] = [points[n]!, radius(n)];
-    const kind = `node ${node.memory ? "memory" : ""} ${node.key === centre ? "centre" : ""}`;
-    const shape = node.memory
-      ? drawn("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r, class: kind })
-      : drawn("circle", { cx: x, cy: y, r, class: kind });
-    shape.setAttribute("tabindex", "0");
-    shape.setAttribute("role", "button");
-    shape.setAttribute("aria-label", node.title);
-    const title = drawn("title", {});
-    title.textContent = node.title;
-    shape.append(title);
-    shape.addEventListener("click", () => ask(node));
-    shape.addEventListener("keydown", (event) => (event as KeyboardEvent).key === "Enter" && ask(node));
-    svg.append(shape);
-  });
-  svg.append(...labels(nodes, points, radius, (n) => (nodes[n]!.key === centre ? Infinity : degree[n]!), height));
-  const rest = all.length > nodes.length ? `, the first ${nodes.length} of ${all.length}` : "";
-  main.replaceChildren(svg, element("p", "quiet", `${nodes.length} nodes, ${edges.length} links${rest}. Click one to ask about it.`));
+/** The node that an argument names: by its id or its path. */
+function named(nodes: Shown[], argument: unknown): string {
+  const wanted = String(argument ?? "").toLowerCase();
+  return nodes.find(({ key, detail }) => [key, detail].some((name) => name.toLowerCase() === wanted))?.key ?? "";
 }
 
 function button(node: Shown): HTMLElement {
@@ -155,7 +101,8 @@ function pairs(rows: any[]) {
   main.replaceChildren(rows.length ? made : element("p", "quiet", "No two entities look alike."));
 }
 
-function path(ids: string[]) {
+function path(ids: string[] | undefined) {
+  if (!ids) return main.replaceChildren(element("p", "quiet", `No path of links leads from ${String(args.source)} to ${String(args.target)}.`));
   const made = element("ol", "path");
   for (const id of ids) {
     const item = element("li");
@@ -183,8 +130,10 @@ function show(result: any) {
       return main.replaceChildren(element("pre", "", text));
     }
   }
-  if (Array.isArray(value?.nodes) && Array.isArray(value.edges)) graph(value.nodes.map(ofNode), value.edges, String(args.center ?? ""));
-  else if (Array.isArray(value?.path)) path(value.path.map(String));
+  if (Array.isArray(value?.nodes) && Array.isArray(value.edges)) {
+    const nodes: Shown[] = value.nodes.map(ofNode);
+    graph(nodes, value.edges, named(nodes, args.center));
+  } else if (Array.isArray(value?.path) || (value === null && tool === "find_path")) path(value?.path.map(String));
   else if (Array.isArray(value) && (tool === "suggest_merges" || value[0]?.entity_a)) pairs(value);
   else if (Array.isArray(value) && tool === "get_neighbors") neighbours(value);
   else if (Array.isArray(value)) list(value);

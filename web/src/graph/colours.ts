@@ -1,11 +1,11 @@
-// Eight hues that stay apart for colour-blind readers (after Okabe and Ito); the ninth and later are grey. The legend names each.
+// What the colours and shapes of nodes tell: eight hues, the ninth and later grey. The legend names each.
 import { author } from "../ui/format";
-import { detailOf, distinct, isEntity, type Model, typeOf } from "./model";
+import { DARK, LIGHT } from "./palette";
+import { categoryShape, type Shape } from "./shapes";
+import { detailsOf, distinct, isEntity, type Model, typeOf } from "./model";
 
-export type ColourBy = "community" | "folder" | "tag" | "type" | "changed" | "freshness" | "author";
-
-const LIGHT = ["#2b6cc4", "#d97f0a", "#0f9273", "#c2477f", "#7a5bd0", "#2aa1c9", "#b4492c", "#8a7d12"];
-const DARK = ["#6fa3f2", "#f0a541", "#3fc49f", "#ec7fb0", "#ab91f5", "#62c6ea", "#ee8262", "#cfc04a"];
+export const COLOURINGS = ["community", "folder", "tag", "type", "changed", "freshness", "author"] as const;
+export type ColourBy = (typeof COLOURINGS)[number];
 
 export const palette = (dark: boolean) => (dark ? DARK : LIGHT);
 export const other = (dark: boolean) => (dark ? "#7d828c" : "#8e939c");
@@ -13,6 +13,8 @@ export const other = (dark: boolean) => (dark ? "#7d828c" : "#8e939c");
 export interface Legend {
   label: string;
   colour: string;
+  /** Beside the colour, so that hues which look alike to a reader stay apart. */
+  shape: Shape;
   count: number;
   /** Which category a node has; the legend's rows are also the filter. */
   category: string;
@@ -28,11 +30,13 @@ const AGES: [string, number][] = [
 const AGE_LIGHT = ["#0b7a55", "#2f9b78", "#6bae98", "#a3bdb4", "#b9bcc2"];
 const AGE_DARK = ["#57e0b0", "#3fbd92", "#3a8f74", "#426a5d", "#4c5058"];
 
+const MEMORY = "Memory: ";
 const NO_TAG = "No tag";
 const NO_AUTHOR = "Not recorded";
 
 /** Staleness of notes, by the files they are about; the words and meanings of the rest of the page. */
 const FRESHNESS = { stale: "Stale", possibly_stale: "Possibly stale", fresh: "Fresh", untracked: "Untracked" } as const;
+const FRESHNESS_SHAPES: Shape[] = ["triangle", "diamond", "circle", "ring"];
 const FRESHNESS_LIGHT = ["#c0392f", "#c98a12", "#1f8f5c", "#b4b7bd"];
 const FRESHNESS_DARK = ["#f5938b", "#e6b056", "#62cc99", "#565b64"];
 
@@ -47,7 +51,7 @@ function categoriesOf(model: Model, node: number, by: ColourBy, now: number): st
     const names = model.authors.get(node);
     return names ? names.map(author) : [NO_AUTHOR];
   }
-  if (isEntity(model, node) && by !== "community") return [`Memory: ${typeOf(model, node)}`];
+  if (isEntity(model, node) && by !== "community") return [MEMORY + typeOf(model, node)];
   if (by === "type") return [typeOf(model, node)];
   if (by === "tag") {
     // A nested tag counts as its topmost part.
@@ -94,6 +98,7 @@ export interface Painted {
   /** The categories of each node, in the order of the legend. */
   categories: string[][];
   colours: Map<string, string>;
+  shapes: Map<string, Shape>;
   /** Largest first. */
   legend: Legend[];
 }
@@ -105,13 +110,13 @@ export function colour(model: Model, by: ColourBy, dark: boolean): Painted {
   const counts = new Map<string, number>();
   for (const category of categories.flat()) counts.set(category, (counts.get(category) ?? 0) + 1);
   let legend: Legend[];
-  const row = (label: string, colour: string): Legend => ({ label, category: label, colour, count: counts.get(label) ?? 0 });
+  const row = (label: string, colour: string, shape: Shape = "circle"): Legend => ({ label, category: label, colour, shape, count: counts.get(label) ?? 0 });
   if (by === "changed") {
     const ramp = dark ? AGE_DARK : AGE_LIGHT;
     legend = AGES.map(([label], at) => row(label, ramp[at]!));
   } else if (by === "freshness") {
     const ramp = dark ? FRESHNESS_DARK : FRESHNESS_LIGHT;
-    legend = Object.values(FRESHNESS).map((label, at) => row(label, ramp[at]!));
+    legend = Object.values(FRESHNESS).map((label, at) => row(label, ramp[at]!, FRESHNESS_SHAPES[at]));
   } else {
     const hues = palette(dark);
     const sorted = [...counts].sort((a, b) => Number(isRest(a[0])) - Number(isRest(b[0])) || b[1] - a[1]);
@@ -120,6 +125,8 @@ export function colour(model: Model, by: ColourBy, dark: boolean): Painted {
       category,
       count,
       colour: isRest(category) ? other(dark) : (hues[at] ?? other(dark)),
+      // Groups have their names in the picture, and memory has squares.
+      shape: category.startsWith(MEMORY) ? "square" : by === "community" || isRest(category) || at >= hues.length ? "circle" : categoryShape(at),
       label: labels[at]!,
     }));
   }
@@ -127,7 +134,7 @@ export function colour(model: Model, by: ColourBy, dark: boolean): Painted {
     const rank = new Map(legend.map((row, at) => [row.category, at]));
     for (const list of categories) list.sort((a, b) => rank.get(a)! - rank.get(b)!);
   }
-  return { categories, colours: new Map(legend.map((row) => [row.category, row.colour])), legend };
+  return { categories, colours: new Map(legend.map((row) => [row.category, row.colour])), shapes: new Map(legend.map((row) => [row.category, row.shape])), legend };
 }
 
 /** Those with a name in the picture have the same here. The others are too small for that: named by their most central node. */
@@ -144,7 +151,7 @@ function communityNames(model: Model, categories: string[]): string[] {
   const name = (category: string) => {
     const own = members.get(category);
     const label = known.get(category) ?? (own ? model.names[own[0]!]! : category);
-    return { label, detail: own ? detailOf(model, own) : "" };
+    return { label, details: own ? detailsOf(model, own) : [] };
   };
   return distinct(categories.map(name));
 }

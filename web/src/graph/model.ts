@@ -128,6 +128,19 @@ function sampleMax(values: number[]): [number] {
   return [most];
 }
 
+const SMALL = 100;
+
+/** The members of a group that stand together: stragglers would stretch its hull over its neighbours. */
+function together(members: number[], x: number[], y: number[]): number[] {
+  const middle = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
+  const [mx, my] = [middle(members.map((node) => x[node]!)), middle(members.map((node) => y[node]!))];
+  const distance = (node: number) => Math.hypot(x[node]! - mx, y[node]! - my);
+  const reach = 2.2 * middle(members.map(distance));
+  const near = [...members].sort((a, b) => distance(a) - distance(b));
+  // Of a few nothing is left out that two thirds of them are not nearer than.
+  return near.filter((node, at) => at < (2 * members.length) / 3 || (distance(node) <= reach && at < Math.max(12, 0.85 * members.length)));
+}
+
 function findCommunities(model: Model, order: number[]): Community[] {
   const { data, degree } = model;
   const members = new Map<number, number[]>();
@@ -138,15 +151,14 @@ function findCommunities(model: Model, order: number[]): Community[] {
     if (list) list.push(node);
     else members.set(own, [node]);
   }
-  const least = Math.max(5, model.size / 400);
+  // In a small graph each group that the legend names has its place in the picture.
+  const least = model.size < SMALL ? 3 : Math.max(5, model.size / 400);
   const found: Community[] = [];
   for (const [number, list] of members) {
     if (list.length < least) continue;
-    const mean = (values: number[]) => list.reduce((sum, node) => sum + values[node]!, 0) / list.length;
+    const near = together(list, data.x, data.y);
+    const mean = (values: number[]) => near.reduce((sum, node) => sum + values[node]!, 0) / near.length;
     const [x, y] = [mean(data.x), mean(data.y)];
-    const distance = (node: number) => (data.x[node]! - x) ** 2 + (data.y[node]! - y) ** 2;
-    // Stragglers would stretch the hull over its neighbours.
-    const near = [...list].sort((a, b) => distance(a) - distance(b)).slice(0, Math.ceil(list.length * 0.85));
     found.push({
       number, x, y,
       members: list,
@@ -155,31 +167,32 @@ function findCommunities(model: Model, order: number[]): Community[] {
     });
   }
   found.sort((a, b) => b.members.length - a.members.length);
-  const labels = distinct(found.map(({ label, members }) => ({ label, detail: detailOf(model, members) })));
+  const labels = distinct(found.map(({ label, members }) => ({ label, details: detailsOf(model, members) })));
   return found.map((community, at) => ({ ...community, label: labels[at]! }));
 }
 
-/** Names that would be the same get a second part, and a number where even that is the same. */
-export function distinct(names: { label: string; detail: string }[]): string[] {
-  const count = (labels: string[]) => labels.reduce((counts, label) => counts.set(label, (counts.get(label) ?? 0) + 1), new Map<string, number>());
-  const first = count(names.map(({ label }) => label));
-  const longer = names.map(({ label, detail }) => (first.get(label)! > 1 && detail && detail !== label ? `${label} · ${detail}` : label));
-  const second = count(longer);
-  const used = new Map<string, number>();
-  return longer.map((label) => {
-    if (second.get(label)! === 1) return label;
-    const number = (used.get(label) ?? 0) + 1;
-    used.set(label, number);
-    return `${label} (${number})`;
-  });
+/** Names that would be the same get a second part that tells them apart, and a number where none does. */
+export function distinct(names: { label: string; details: string[] }[]): string[] {
+  const same = new Map<string, number[]>();
+  names.forEach(({ label }, at) => same.set(label, [...(same.get(label) ?? []), at]));
+  const result = names.map(({ label }) => label);
+  for (const [label, places] of same) {
+    if (places.length === 1) continue;
+    const most = Math.max(...places.map((at) => names[at]!.details.length));
+    const second = Array.from({ length: most }, (_, n) => places.map((at) => names[at]!.details[n] ?? "")).find((details) => new Set(details).size === details.length);
+    places.forEach((at, n) => (result[at] = second?.[n] ? `${label} · ${second[n]}` : n ? `${label} (${n + 1})` : label));
+  }
+  return result;
 }
 
-/** What tells a group from another of the same name: the folder above, else the most central member. */
-export function detailOf(model: Model, members: number[]): string {
-  const most = members[0]!;
+/** What tells a group from another of the same name: the folder above, else its most central members. */
+export function detailsOf(model: Model, members: number[]): string[] {
   const label = communityLabel(model, members);
-  if (label !== model.names[most]) return model.names[most]!;
-  return most < model.notes ? (model.data.folders[model.data.notes.folder[most]!] ?? "").split("/").slice(-2).join("/") : typeOf(model, most);
+  const folder = (node: number) => (node < model.notes ? (model.data.folders[model.data.notes.folder[node]!] ?? "") : "");
+  const note = members.find((node) => node < model.notes) ?? members[0]!;
+  const above = folder(note).split("/").filter((part) => part !== label);
+  const named = members.filter((node) => model.names[node] !== label).map((node) => model.names[node]!);
+  return [above.at(-1) ?? "", above.slice(-2).join("/"), named[0] ?? "", note < model.notes ? "" : typeOf(model, note)].filter(Boolean);
 }
 
 /** The folder that most of them share, else the most central of them. */

@@ -2,7 +2,8 @@
 // highlight is drawn over a veil instead of recolouring the graph, so hovering costs the neighbourhood and not the whole.
 import type Sigma from "sigma";
 import { Boxes } from "./boxes";
-import { type Bond, bonds, type HiddenTypes, isEntity, type Model, neighbours, typesOf } from "./model";
+import { type Bond, bonds, type HiddenTypes, type Model, neighbours, typesOf } from "./model";
+import { type Shape, shapePath } from "./shapes";
 
 export interface Look {
   dark: boolean;
@@ -19,6 +20,7 @@ export interface Look {
   groupColour: (members: number[]) => string | null;
   /** The colour of a node, and null when a filter hides it. */
   colour: (node: number) => string | null;
+  shape: (node: number) => Shape;
 }
 
 /** What stands out, and how everything looks. The scene changes it. */
@@ -32,6 +34,8 @@ export interface Shown {
   hidden: Uint8Array;
   /** The places of typed edges that are shown. */
   typed: number[];
+  /** The places of edges from a node to itself that are shown. */
+  loops: number[];
 }
 
 /** A link between two nodes in the picture. */
@@ -121,6 +125,7 @@ export class Overlay {
     this.reserve(frame);
     if (lit) this.drawLit(lit, centre, frame);
     else this.drawArrows(frame);
+    this.drawLoops(frame);
     this.drawLabels(frame);
   }
 
@@ -178,7 +183,6 @@ export class Overlay {
   private drawLit(lit: Set<number>, centre: number | null, frame: Frame) {
     const { at, size, width, height } = frame;
     const context = this.above;
-    const { model } = this;
     const { look } = this.shown;
     context.globalAlpha = look.dark ? 0.78 : 0.82;
     context.fillStyle = look.background;
@@ -192,10 +196,7 @@ export class Overlay {
       if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
       const radius = size(node);
       context.fillStyle = look.colour(node) ?? look.muted;
-      context.beginPath();
-      if (isEntity(model, node)) context.rect(x - radius, y - radius, 2 * radius, 2 * radius);
-      else context.arc(x, y, radius, 0, 2 * Math.PI);
-      context.fill();
+      context.fill(new Path2D(shapePath(look.shape(node), x, y, radius)), "evenodd");
       if (centres.includes(node)) {
         context.strokeStyle = look.text;
         context.lineWidth = 2;
@@ -205,6 +206,23 @@ export class Overlay {
       }
     }
     this.nameLinks(links, frame);
+  }
+
+  /** Links of a node to itself: a loop above it. Under a veil only that of a selected node. */
+  private drawLoops({ at, size, lit, width, height }: Frame) {
+    const { edges } = this.model.data;
+    const context = this.above;
+    for (const edge of this.shown.loops) {
+      const node = edges[edge]!;
+      const [x, y] = at(node);
+      if (x < 0 || y < 0 || x > width || y > height || (lit && !lit.has(node))) continue;
+      const radius = size(node);
+      context.strokeStyle = this.shown.look.typeColour(edges[edge + 2]!) ?? this.shown.look.muted;
+      context.lineWidth = 1.5;
+      context.beginPath();
+      context.arc(x, y - radius - 0.6 * radius, 0.9 * radius, 0, 2 * Math.PI);
+      context.stroke();
+    }
   }
 
   /** The links along the path, or those of what is selected. */
@@ -305,7 +323,9 @@ export class Overlay {
         named.add(community.label);
         const { x, y } = this.sigma.graphToViewport(community);
         const px = Math.round(Math.min(width < 600 ? 14 : 18, 12 + Math.sqrt(community.members.length / model.size) * 14));
-        this.label(taken, community.label, x, y, `600 ${px}px ${FONT}`, px, look.text, "center");
+        // In the middle of its hull, else a little below or above.
+        const places = [0, 1.6, -1.6, 3, -3].map((lines) => y + lines * px);
+        places.some((py) => this.label(taken, community.label, x, py, `600 ${px}px ${FONT}`, px, look.text, "center"));
       }
     }
     const most = isFar ? 24 : lit ? 50 : MAX_LABELS;
@@ -326,12 +346,18 @@ export class Overlay {
       const text = model.names[node]!;
       // Its community bears its name already.
       if (named.has(text)) continue;
-      // Beside it; else below, above, or at the other side.
+      // Beside it; else below, above, at the other side, aslant, or a line farther.
       const places: [number, number, CanvasTextAlign][] = [
         [x + radius + 5, y, "left"],
         [x, y + radius + 10, "center"],
         [x, y - radius - 10, "center"],
         [x - radius - 5, y, "right"],
+        [x + 0.7 * radius + 4, y - 0.7 * radius - 6, "left"],
+        [x + 0.7 * radius + 4, y + 0.7 * radius + 6, "left"],
+        [x - 0.7 * radius - 4, y - 0.7 * radius - 6, "right"],
+        [x - 0.7 * radius - 4, y + 0.7 * radius + 6, "right"],
+        [x, y + radius + 26, "center"],
+        [x, y - radius - 26, "center"],
       ];
       const tries = isCentre || visible.length <= CROWDED ? places : places.slice(0, 1);
       if (tries.some(([px, py, align]) => this.label(taken, text, px, py, font, 12, colour, align))) drawn++;

@@ -1,11 +1,10 @@
 // The picture: WebGL for nodes and edges (sigma), the camera, and what the pointer does. The overlay draws the rest.
-import { NodeSquareProgram } from "@sigma/node-square";
 import Graph from "graphology";
 import Sigma from "sigma";
-import { NodeCircleProgram } from "sigma/rendering";
 import { createEdgeProgram } from "./edge_program";
-import { isEntity, type Model } from "./model";
+import type { Model } from "./model";
 import { type Look, Overlay, type Shown } from "./overlay";
+import { ShapeProgram } from "./shapes";
 
 export interface Events {
   click: (node: number, shift: boolean) => void;
@@ -37,7 +36,7 @@ export class Scene {
     look: Look,
     events: Events,
   ) {
-    this.shown = { look, focus: [], path: null, hovered: null, matches: null, hidden: new Uint8Array(model.size), typed: [] };
+    this.shown = { look, focus: [], path: null, hovered: null, matches: null, hidden: new Uint8Array(model.size), typed: [], loops: [] };
     this.graph = this.build();
     const edges = model.data.edges.length / 3;
     this.sigma = new Sigma(this.graph, container, {
@@ -46,8 +45,8 @@ export class Scene {
       enableEdgeEvents: false,
       hideEdgesOnMove: edges > MANY_EDGES,
       defaultEdgeType: "line",
-      defaultNodeType: "circle",
-      nodeProgramClasses: { circle: NodeCircleProgram, square: NodeSquareProgram },
+      defaultNodeType: "shape",
+      nodeProgramClasses: { shape: ShapeProgram },
       edgeProgramClasses: { line: createEdgeProgram(Math.min(1, Math.max(0, Math.log10(edges / DENSE_EDGES)))) },
       // Thinner lines have gaps where they run aslant, which only a dense graph hides.
       minEdgeThickness: edges > 5_000 ? 1 : 1.7,
@@ -101,11 +100,10 @@ export class Scene {
     const { data } = model;
     const graph = new Graph({ type: "undirected", multi: true, allowSelfLoops: true });
     for (let node = 0; node < model.size; node++) {
-      const type = isEntity(model, node) ? "square" : "circle";
-      graph.addNode(node, { x: data.x[node], y: data.y[node], size: model.radius[node], type, ...this.nodeLook(node) });
+      graph.addNode(node, { x: data.x[node], y: data.y[node], size: model.radius[node], ...this.nodeLook(node) });
     }
     for (let at = 0; at < data.edges.length; at += 3) {
-      if (data.edges[at] !== data.edges[at + 1]) graph.addEdgeWithKey(at / 3, data.edges[at], data.edges[at + 1], this.edgeLook(at));
+      graph.addEdgeWithKey(at / 3, data.edges[at], data.edges[at + 1], this.edgeLook(at));
     }
     return graph;
   }
@@ -113,16 +111,18 @@ export class Scene {
   private nodeLook(node: number) {
     const colour = this.shown.look.colour(node);
     this.shown.hidden[node] = colour ? 0 : 1;
-    return { color: colour ?? "#888", hidden: !colour };
+    return { color: colour ?? "#888", shape: this.shown.look.shape(node), hidden: !colour };
   }
 
   /** By the place of an edge. The nodes come first: an edge of a hidden node is hidden. */
   private edgeLook(at: number) {
-    const { look, hidden, typed } = this.shown;
+    const { look, hidden, typed, loops } = this.shown;
     const [source, target, type] = [this.model.data.edges[at]!, this.model.data.edges[at + 1]!, this.model.data.edges[at + 2]!];
     const isHidden = !!(hidden[source] || hidden[target]) || look.hiddenTypes.has(type);
     const isTyped = look.typeColour(type) !== null;
-    if (isTyped && !isHidden) typed.push(at);
+    // The graphics card draws nothing between a node and itself.
+    if (source === target && !isHidden) loops.push(at);
+    else if (isTyped && !isHidden) typed.push(at);
     return { color: look.edge(source, target, type), size: isTyped ? TYPED_WIDTH : 1, hidden: isHidden };
   }
 
@@ -131,8 +131,10 @@ export class Scene {
     if (look === this.shown.look) return;
     this.shown.look = look;
     this.shown.typed = [];
-    this.graph.updateEachNodeAttributes((key, attributes) => Object.assign(attributes, this.nodeLook(Number(key))), { attributes: ["color", "hidden"] });
-    this.graph.updateEachEdgeAttributes((key, attributes) => Object.assign(attributes, this.edgeLook(Number(key) * 3)), { attributes: ["color", "hidden", "size"] });
+    this.shown.loops = [];
+    // In place, and told once: at an event for each of the two the drawing library would go through all of them too.
+    this.graph.forEachNode((key, attributes) => Object.assign(attributes, this.nodeLook(Number(key))));
+    this.graph.forEachEdge((key, attributes) => Object.assign(attributes, this.edgeLook(Number(key) * 3)));
     this.sigma.refresh();
   }
 

@@ -67,6 +67,8 @@ export function Chooser({ open, close, label, placeholder, find, data, opened, t
             spellcheck={false}
             onInput={(event) => setTyped(event.currentTarget.value)}
             onKeyDown={(event) => {
+              // Enter confirms a conversion of an input method.
+              if (event.isComposing) return;
               const move = event.key === "ArrowDown" || (event.ctrlKey && event.key === "n") ? 1 : event.key === "ArrowUp" || (event.ctrlKey && event.key === "p") ? -1 : 0;
               if (move) setAt((n) => Math.max(0, Math.min(found.length - 1, n + move)));
               else if (event.key === "Enter") run(found[at]);

@@ -2,15 +2,16 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { call } from "../api";
-import { excerpt, sentenceAround } from "../markdown";
+import { excerpt } from "../markdown";
+import { readPage } from "../page";
 import { entityKey } from "../graph/model";
 import { go, href, route } from "../router";
 import { memoryVersion, notesVersion } from "../state";
-import type { Entity, LinkedPage, NoteNode, Page } from "../types";
+import type { Entity, LinkedPage, NoteNode } from "../types";
 import { ago, count, folderOf, plural } from "./format";
 import { Icon } from "./icons";
 import { pathFrom } from "./path_picker";
-import { SentenceFrom, SentenceText } from "./sentences";
+import { SentenceFrom, SentenceText, sentenceIn } from "./sentences";
 import { Failed, FreshnessMark, Skeleton, useLoad } from "./states";
 
 export type Selection = { kind: "note"; id: string } | { kind: "entity"; id: number } | null;
@@ -34,7 +35,7 @@ function NoteCard({ id }: { id: string }) {
   const { data, error, retry } = useLoad(
     async (stop) => {
       const [page, node] = await Promise.all([
-        call<Page>("ubp_get_page", { filepath: id }, stop),
+        readPage(id, stop),
         call<NoteNode | null>("get_node", { id, max_chars: 600, include_entities: true }, stop),
       ]);
       return { page, node };
@@ -72,13 +73,12 @@ function NoteCard({ id }: { id: string }) {
           ))}
         </p>
       )}
-      <Links title="Links to it" pages={page.backlinks} total={page.backlinks_total} sentence={(from) => <SentenceFrom from={from} to={page.filepath} />} />
+      <Links title="Links to it" pages={page.backlinks} sentence={(from) => <SentenceFrom from={from} to={page.filepath} />} />
       <Links
         title="It links to"
         pages={page.outlinks}
-        total={page.outlinks_total}
         sentence={(to) => {
-          const sentence = sentenceAround(page.content, page.filepath, page.outlinks, to);
+          const sentence = sentenceIn(page, to);
           return sentence && <p class="sentence"><SentenceText sentence={sentence} /></p>;
         }}
       />
@@ -125,14 +125,13 @@ export function LinkedEntities({ entities }: { entities: NonNullable<NoteNode["e
 const SHOWN = 12;
 
 /** Pages that it links to or that link to it, each with the sentence that has the link. */
-function Links({ title, pages, total, sentence }: { title: string; pages: LinkedPage[]; total?: number; sentence: (path: string) => ComponentChildren }) {
+function Links({ title, pages, sentence }: { title: string; pages: LinkedPage[]; sentence: (path: string) => ComponentChildren }) {
   if (!pages.length) return null;
   const shown = merged(pages);
-  const all = total ?? shown.length;
   return (
     <section>
       <h3>
-        {title} <span class="count">{count(all)}</span>
+        {title} <span class="count">{count(shown.length)}</span>
       </h3>
       <ul class="plain">
         {shown.slice(0, SHOWN).map((page) => (
@@ -141,7 +140,9 @@ function Links({ title, pages, total, sentence }: { title: string; pages: Linked
               href={href("note", page.filepath)}
               onClick={(event) => {
                 event.preventDefault();
-                selection.value = { kind: "note", id: page.filepath };
+                // In the graph the address says what is selected: Back leads to the one before.
+                if (route.value.view === "graph") go("graph", `note/${page.filepath}`, { params: route.value.params });
+                else selection.value = { kind: "note", id: page.filepath };
               }}
             >
               {page.title}
@@ -151,7 +152,7 @@ function Links({ title, pages, total, sentence }: { title: string; pages: Linked
           </li>
         ))}
       </ul>
-      {all > SHOWN && <p class="muted small">and {count(all - SHOWN)} more</p>}
+      {shown.length > SHOWN && <p class="muted small">and {count(shown.length - SHOWN)} more</p>}
     </section>
   );
 }

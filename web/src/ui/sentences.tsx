@@ -1,7 +1,7 @@
 // The sentence around a link, in the text of the note that has it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call } from "../api";
 import { sentenceAround } from "../markdown";
+import { readPage, wholeText } from "../page";
 import type { Page } from "../types";
 import { useLoad } from "./states";
 
@@ -18,26 +18,31 @@ export function SentenceText({ sentence }: { sentence: Sentence }) {
   );
 }
 
+/** The sentence in which a page links to another; null where its text has no such link. */
+export const sentenceIn = (page: Page, to: string) => sentenceAround(wholeText(page), page.filepath, page.outlinks, to);
+
 /** The sentence in which one note links to another; read when it comes into sight. */
 export function SentenceFrom({ from, to }: { from: string; to: string }) {
   const place = useRef<HTMLParagraphElement>(null);
+  const seen = useSeen(place);
+  const { data, error } = useLoad(
+    async (stop): Promise<Sentence | null> => (seen ? (sentenceIn(await readPage(from, stop), to) ?? "property") : null),
+    [seen, from, to],
+  );
+  return (
+    <p ref={place} class="sentence">
+      {data ? <SentenceText sentence={data} /> : error ? <span class="muted">Its text cannot be read: {error.message}</span> : " "}
+    </p>
+  );
+}
+
+/** Whether an element has come into sight, or near it. */
+export function useSeen(place: { current: Element | null }): boolean {
   const [seen, setSeen] = useState(false);
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true), { rootMargin: "200px" });
     if (place.current) observer.observe(place.current);
     return () => observer.disconnect();
   }, []);
-  const { data } = useLoad(
-    async (stop): Promise<Sentence | null> => {
-      if (!seen) return null;
-      const page = await call<Page>("ubp_get_page", { filepath: from }, stop);
-      return sentenceAround(page.content, page.filepath, page.outlinks, to) ?? "property";
-    },
-    [seen, from, to],
-  );
-  return (
-    <p ref={place} class="sentence">
-      {data ? <SentenceText sentence={data} /> : " "}
-    </p>
-  );
+  return seen;
 }

@@ -71,6 +71,18 @@ export function Failed({ what, error, retry }: { what: string; error: Error; ret
   );
 }
 
+/** For a part of a view: the rest of it stays. */
+export function FailedPart({ what, error, retry }: { what: string; error: Error; retry: () => void }) {
+  return (
+    <p class="notice stale failed-part" role="alert">
+      {what}: {error.message}{" "}
+      <button class="text-button" onClick={retry}>
+        Retry
+      </button>
+    </p>
+  );
+}
+
 const FRESHNESS = {
   fresh: ["fresh", "Fresh"],
   possibly_stale: ["amber", "Possibly stale"],
@@ -85,13 +97,10 @@ export function FreshnessMark({ value, quiet }: { value: keyof typeof FRESHNESS;
 }
 
 /** A row of bars, newest at the right. */
-export function Spark({ values, label }: { values: number[]; label: string }) {
-  const most = Math.max(1, ...values);
-  const width = 60;
-  const shown = [...Array(Math.max(0, width - values.length)).fill(0), ...values].slice(-width) as number[];
+export function Spark({ values, label, most = Math.max(1, ...values) }: { values: number[]; label: string; most?: number }) {
   return (
-    <svg class="spark" viewBox={`0 0 ${width * 3} 28`} preserveAspectRatio="none" role="img" aria-label={label}>
-      {shown.map((value, at) => {
+    <svg class="spark" viewBox={`0 0 ${values.length * 3} 28`} preserveAspectRatio="none" role="img" aria-label={label}>
+      {values.map((value, at) => {
         const height = value ? Math.max(2, (value / most) * 26) : 1;
         return <rect key={at} x={at * 3} y={28 - height} width="2" height={height} class={value ? "on" : ""} />;
       })}

@@ -1,12 +1,13 @@
 // The live trail: what agents and people do, newest first, without reload; and the changes that are kept, with the way back.
 import { useMemo, useState } from "preact/hooks";
 import { call } from "../api";
-import { href } from "../router";
-import { canWrite, connection, has, memoryVersion, notesVersion, trail } from "../state";
+import { href, route, setParam } from "../router";
+import { canWrite, connection, has, heard, memoryVersion, notesVersion, trail } from "../state";
 import type { Trace } from "../types";
-import { ago, author, clock, duration, folderOf, when } from "../ui/format";
+import { ago, author, clock, count, duration, folderOf, when } from "../ui/format";
+import { ChangedLine } from "../ui/changed_line";
 import { Icon } from "../ui/icons";
-import { Skeleton, useLoad } from "../ui/states";
+import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 type What = "all" | "writes" | "call" | "note" | "memory";
 const WHAT: [What, string][] = [
@@ -38,28 +39,32 @@ const isAbout = (change: Kept, path: string) => change.kind === "note" && [chang
 /** The trail has the time of an answer, and the history that of the write before it, without parts of a second. */
 const APART_MS = 2_000;
 
-/** The kept change that a line is about, where it is only one. */
+/** The kept change that a line is about, where it is only one. Of another program only its notes are known. */
 function keptOf(trace: Trace, kept: Kept[]): Kept | null {
   if (trace.change !== undefined) return kept.find((change) => change.change === String(trace.change)) ?? null;
-  if (trace.kind !== "call" || !trace.writes || trace.failed || !trace.object) return null;
-  const found = kept.filter((change) => change.by === trace.who && isAbout(change, trace.object!) && Math.abs(Date.parse(change.at) - trace.at) < APART_MS + (trace.ms ?? 0));
-  return found.length === 1 ? found[0]! : null;
+  if (trace.kind === "memory" || !trace.writes || trace.failed || !trace.object) return null;
+  const by = trace.kind === "call" ? trace.who : "outside";
+  const found = kept.filter((change) => change.by === by && isAbout(change, trace.object!) && Math.abs(Date.parse(change.at) - trace.at) < APART_MS + (trace.ms ?? 0));
+  // A call is named after what it does: `edit_node` makes an edit.
+  const same = found.length > 1 && trace.tool ? found.filter(({ action }) => trace.tool === `${action}_node`) : found;
+  return same.length === 1 ? same[0]! : null;
 }
 
 export function Changes() {
-  const [what, setWhat] = useState<What>("all");
-  const [who, setWho] = useState("");
-  const [paused, setPaused] = useState<Trace[] | null>(null);
-  const { data: kept } = useLoad(
+  const { params } = route.value;
+  const what = WHAT.find(([key]) => key === params.get("what"))?.[0] ?? "all";
+  const who = params.get("who") ?? "";
+  const [paused, setPaused] = useState<{ lines: Trace[]; heard: number } | null>(null);
+  const { data: kept, error, retry } = useLoad(
     async (stop) => (has("recent_changes") ? (await call<{ changes: Kept[] }>("recent_changes", { limit: 100 }, stop)).changes : null),
     [notesVersion.value, memoryVersion.value, has("recent_changes")],
   );
-  const live = paused ?? trail.value;
+  const live = paused?.lines ?? trail.value;
   const names = useMemo(() => [...new Set(live.map((trace) => trace.who).filter(Boolean))].sort(), [live]);
   const shown = live.filter(
     (trace) => (!who || trace.who === who) && (what === "all" || trace.kind === what || (what === "writes" && (trace.writes || trace.kind !== "call"))),
   );
-  const waiting = paused ? trail.value.length - paused.length : 0;
+  const waiting = paused ? heard.value - paused.heard : 0;
   return (
     <div class="view changes">
       <header class="view-head">
@@ -67,21 +72,21 @@ export function Changes() {
         <div class="bar-line">
           <div class="segments" role="group" aria-label="What">
             {WHAT.map(([key, label]) => (
-              <button key={key} aria-pressed={what === key} onClick={() => setWhat(key)}>
+              <button key={key} aria-pressed={what === key} onClick={() => setParam("what", key === "all" ? null : key)}>
                 {label}
               </button>
             ))}
           </div>
-          {names.length > 1 && (
-            <select class="field" aria-label="Who" value={who} onChange={(event) => setWho(event.currentTarget.value)}>
+          {(names.length > 1 || who) && (
+            <select class="field" aria-label="Who" value={who} onChange={(event) => setParam("who", event.currentTarget.value)}>
               <option value="">Everyone</option>
-              {names.map((name) => (
+              {[...new Set([...names, ...(who ? [who] : [])])].map((name) => (
                 <option key={name}>{name}</option>
               ))}
             </select>
           )}
-          <button class="button quiet" aria-pressed={!!paused} onClick={() => setPaused(paused ? null : trail.value)}>
-            <Icon name={paused ? "play" : "pause"} size={14} /> {paused ? `Resume${waiting > 0 ? ` (${waiting} new)` : ""}` : "Pause"}
+          <button class="button quiet" aria-pressed={!!paused} onClick={() => setPaused(paused ? null : { lines: trail.value, heard: heard.value })}>
+            <Icon name={paused ? "play" : "pause"} size={14} /> {paused ? `Resume${waiting > 0 ? ` (${count(waiting)} new)` : ""}` : "Pause"}
           </button>
         </div>
       </header>
@@ -100,7 +105,7 @@ export function Changes() {
               : "Nothing since this page was opened. Each call of an agent and each changed file appears here as it happens."}
         </p>
       )}
-      {has("recent_changes") ? <History changes={kept} /> : <Files />}
+      {has("recent_changes") ? <History changes={kept} error={error} retry={retry} /> : <Files />}
     </div>
   );
 }
@@ -120,7 +125,10 @@ function Line({ trace, kept }: { trace: Trace; kept: Kept | null }) {
       </time>
       <span class={`who ${trace.kind === "call" || trace.who ? "agent" : ""}`}>{trace.who || "file"}</span>
       <span class="tool mono">{trace.tool ?? (trace.kind === "note" ? "changed" : trace.kind)}</span>
-      <span class="what">{to ? <a href={to}>{trace.text}</a> : trace.text}</span>
+      <span class="what">
+        {to ? <a href={to}>{trace.text}</a> : trace.text}
+        {kept?.kind === "note" && <ChangedLine change={kept} />}
+      </span>
       {kept ? <Undo change={kept} /> : <span />}
       <span class="took mono">{trace.failed ? "failed" : trace.ms !== undefined ? duration(trace.ms) : ""}</span>
     </li>
@@ -161,12 +169,13 @@ function Undo({ change }: { change: Kept }) {
 }
 
 /** Changes to notes and memory, from before this page was opened too. */
-function History({ changes }: { changes: Kept[] | null }) {
+function History({ changes, error, retry }: { changes: Kept[] | null; error: Error | null; retry: () => void }) {
   return (
     <section class="after">
       <h2>History</h2>
+      {error && <FailedPart what="The history cannot be read" error={error} retry={retry} />}
       {!changes ? (
-        <Skeleton rows={8} />
+        !error && <Skeleton rows={8} />
       ) : !changes.length ? (
         <p class="quiet-line">No change is recorded yet.</p>
       ) : (
@@ -187,6 +196,7 @@ function History({ changes }: { changes: Kept[] | null }) {
                     {ago(Date.parse(change.at))}
                   </span>
                 </span>
+                {change.kind === "note" && <ChangedLine change={change} />}
               </li>
             );
           })}
@@ -202,12 +212,13 @@ interface Listed {
 
 /** Where the server offers no history: notes by the times of their files. */
 function Files() {
-  const { data } = useLoad((stop) => call<Listed>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 50 }, stop), [notesVersion.value]);
+  const { data, error, retry } = useLoad((stop) => call<Listed>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 50 }, stop), [notesVersion.value]);
   return (
     <section class="after">
       <h2>Earlier</h2>
+      {error && <FailedPart what="The notes cannot be listed" error={error} retry={retry} />}
       {!data ? (
-        <Skeleton rows={8} />
+        !error && <Skeleton rows={8} />
       ) : (
         <ul class="rows">
           {data.pages.map((page) => (

@@ -5,7 +5,7 @@ import { href } from "../router";
 import { canWrite, has, memoryVersion } from "../state";
 import type { Entity, Merge, Relation } from "../types";
 import { plural } from "../ui/format";
-import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+import { Empty, Failed, FailedPart, Skeleton, useLoad } from "../ui/states";
 
 export function Duplicates() {
   const version = memoryVersion.value;
@@ -74,11 +74,12 @@ function Compared({ pair, keep }: { pair: Merge; keep: () => void }) {
   const [plan, setPlan] = useState<Plan | null>(null);
   const [merged, setMerged] = useState<MergeResult | null>(null);
   const [failed, setFailed] = useState<Error | null>(null);
-  const { data } = useLoad(
+  const { data, error, retry } = useLoad(
     (stop) =>
       Promise.all([pair.entity_a, pair.entity_b].map((entity) => call<Entity>("get_entity", { entity_id: entity.entity_id, limit: 50 }, stop))),
     [pair.entity_a.entity_id, pair.entity_b.entity_id],
   );
+  if (error && !data) return <FailedPart what="The two cannot be compared" error={error} retry={retry} />;
   if (!data) return <Skeleton rows={4} />;
   const [a, b] = data as [Entity, Entity];
   const run = (work: Promise<unknown>) => work.then(() => setFailed(null), setFailed);

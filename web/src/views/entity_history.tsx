@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api";
 import { canWrite, has, memoryVersion } from "../state";
 import { ago, author, when } from "../ui/format";
-import { Skeleton, useLoad } from "../ui/states";
+import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 interface Change {
   at: string;
@@ -18,7 +18,7 @@ interface Change {
 export function EntityHistory({ id }: { id: number }) {
   const [open, setOpen] = useState(false);
   const [failed, setFailed] = useState<Error | null>(null);
-  const { data, error } = useLoad(
+  const { data, error, retry } = useLoad(
     (stop) => (open ? call<{ changes: Change[] }>("recent_changes", { entity_id: id, limit: 50 }, stop) : Promise.resolve(null)),
     [open, id, memoryVersion.value],
     [id],
@@ -35,7 +35,7 @@ export function EntityHistory({ id }: { id: number }) {
         </p>
       )}
       {!open ? null : error ? (
-        <p class="muted">{error.message}</p>
+        <FailedPart what="The history cannot be read" error={error} retry={retry} />
       ) : !data ? (
         <Skeleton rows={3} />
       ) : (

@@ -1,18 +1,19 @@
 // The whole vault and memory in one picture. The drawing library is loaded with this view alone.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type ColourBy, colour, type Painted } from "../graph/colours";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { type ColourBy, COLOURINGS, colour, type Painted } from "../graph/colours";
 import { linkTypes } from "../graph/link_types";
 import { addressOfNodes, around, bonds, buildModel, isEntity, keyOf, type Model, nodesOfAddress, shortestPath } from "../graph/model";
 import type { Look } from "../graph/overlay";
 import { Scene } from "../graph/scene";
-import { go } from "../router";
+import { go, route } from "../router";
 import { graph, graphError, isDark, loadGraph } from "../state";
 import { plural } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { selection } from "../ui/inspector";
 import { pathFrom } from "../ui/path_picker";
 import { Empty, Failed } from "../ui/states";
-import { Filters, type GraphFilter, Legend } from "./graph_legend";
+import { type GraphFilter, setColouring, setFind, setLocal, useGraphFilter } from "./graph_filter";
+import { Filters, Legend } from "./graph_legend";
 
 /** A colour multiplied by its alpha already, as the drawing library blends them. */
 function faint(hex: string, alpha: number): string {
@@ -79,11 +80,12 @@ function useLook(model: Model, filter: GraphFilter, nearby: Set<number> | null):
       .map(([name, hidden]) => ({ hidden, categories: colour(model, name, dark).categories }));
     const own = off[by];
     const typeColour = (type: number) => types.get(type)!.colour;
+    // With several tags, the first that is not hidden.
+    const categoryOf = (node: number) => painted.categories[node]!.find((category) => !own?.has(category));
     const colourOf = (node: number) => {
       if ((nearby && !nearby.has(node)) || model.modified[node]! < from) return null;
       if (others.some(({ hidden, categories }) => categories[node]!.every((category) => hidden.has(category)))) return null;
-      // With several tags, the first that is not hidden.
-      const category = painted.categories[node]!.find((category) => !own?.has(category));
+      const category = categoryOf(node);
       return category === undefined ? null : painted.colours.get(category)!;
     };
     return {
@@ -97,6 +99,7 @@ function useLook(model: Model, filter: GraphFilter, nearby: Set<number> | null):
       typeName: (type: number) => types.get(type)!.label,
       hiddenTypes,
       colour: colourOf,
+      shape: (node: number) => (isEntity(model, node) ? ("square" as const) : (painted.shapes.get(categoryOf(node) ?? "") ?? "circle")),
       groupColour: (members: number[]) => groupColour(colourOf, members),
     };
   }, [model, painted, off, hiddenTypes, from, nearby]);
@@ -112,24 +115,16 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   const place = useRef<HTMLDivElement>(null);
   const scene = useRef<Scene | null>(null);
   const camera = useRef<ReturnType<Scene["cameraState"]> | null>(null);
-  const [by, setBy] = useState<ColourBy>(() => (localStorage.getItem("quipu.colour") as ColourBy) || "community");
-  // What the legend hides, for each way to colour: a filter by folder stays when the colours show tags.
-  const [off, setOff] = useState<GraphFilter["off"]>({});
-  const [offTypes, setOffTypes] = useState<ReadonlySet<string>>(new Set());
-  const [since, setSince] = useState(0);
-  const [query, setQuery] = useState("");
-  const [local, setLocal] = useState(false);
-  const hiddenTypes = useMemo(() => new Set(model.data.link_types.flatMap((name, type) => (offTypes.has(name) ? [type] : []))), [model, offTypes]);
-  const times = useMemo(() => Float64Array.from(model.modified).sort(), [model]);
-  const from = since ? times[Math.min(times.length - 1, Math.floor((since / 100) * times.length))]! : 0;
+  const filter = useGraphFilter(model);
+  const { by, hiddenTypes, isLocal, find } = filter;
   // The address says what is selected: one node, or the ends of a path.
   const picked = useMemo(() => nodesOfAddress(model, arg), [model, arg]);
-  const nearby = useMemo(() => (local && picked.length ? around(model, picked[0]!, 2, hiddenTypes) : null), [local, picked, model, hiddenTypes]);
+  const nearby = useMemo(() => (isLocal && picked.length ? around(model, picked[0]!, 2, hiddenTypes) : null), [isLocal, picked, model, hiddenTypes]);
   const path = useMemo(() => (picked.length === 2 ? shortestPath(model, picked[0]!, picked[1]!, hiddenTypes) : null), [picked, model, hiddenTypes]);
-  const filter: GraphFilter = { by, off, hiddenTypes, from };
   const { look, painted } = useLook(model, filter, nearby);
 
-  const choose = (nodes: number[]) => go("graph", addressOfNodes(model, nodes), true);
+  // Each selection is a step that Back undoes.
+  const choose = (nodes: number[]) => go("graph", addressOfNodes(model, nodes), { params: route.value.params });
   const clicked = useRef(false);
   const now = useRef({ choose, picked });
   now.current = { choose, picked };
@@ -160,12 +155,12 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   useEffect(() => scene.current?.recolour(look), [look]);
   useEffect(() => scene.current?.select(picked, path), [picked, path, model]);
   useEffect(() => {
-    const words = query.trim().toLowerCase();
+    const words = find.trim().toLowerCase();
     if (!words) return scene.current?.highlight(null);
     const found = model.order.filter((node) => model.names[node]!.toLowerCase().includes(words)).slice(0, 300);
     scene.current?.highlight(new Set(found));
     if (found.length && found.length < 40) scene.current?.show(found);
-  }, [query, model]);
+  }, [find, model]);
   const shown = useRef("");
   useEffect(() => {
     const last = picked[picked.length - 1];
@@ -184,7 +179,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   }, [picked]);
   useEffect(() => {
     if (nearby) afterLayout(() => scene.current?.show([...nearby], true));
-  }, [local]);
+  }, [isLocal]);
 
   /** Walks through the nodes by importance, for those who use no mouse. */
   const next = (step: number) => {
@@ -207,7 +202,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
       n: () => next(1),
       p: () => next(-1),
       f: () => picked[0] !== undefined && (pathFrom.value = keyOf(model, picked[0])),
-      l: () => picked.length > 0 && setLocal(!local),
+      l: () => picked.length > 0 && setLocal(!isLocal),
     };
     const isCanvas = event.target === place.current;
     if (isCanvas) step.Enter = () => picked[0] !== undefined && !isEntity(model, picked[0]) && go("note", keyOf(model, picked[0]));
@@ -231,29 +226,22 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
       <div class="graph-top">
         <label class="graph-search">
           <Icon name="search" size={15} />
-          <input type="search" placeholder="Find in graph" value={query} onInput={(event) => setQuery(event.currentTarget.value)} aria-label="Find in graph" />
+          <input type="search" placeholder="Find in graph" value={find} onInput={(event) => setFind(event.currentTarget.value)} aria-label="Find in graph" />
         </label>
         <div class="segments" role="group" aria-label="Colour by">
-          {(["community", "folder", "tag", "type", "changed", "freshness", "author"] as const).map((name) => (
-            <button
-              key={name}
-              aria-pressed={by === name}
-              onClick={() => {
-                setBy(name);
-                localStorage.setItem("quipu.colour", name);
-              }}
-            >
+          {COLOURINGS.map((name) => (
+            <button key={name} aria-pressed={by === name} onClick={() => setColouring(name)}>
               {{ community: "Groups", folder: "Folder", tag: "Tag", type: "Type", changed: "Changed", freshness: "Freshness", author: "Author" }[name]}
             </button>
           ))}
         </div>
       </div>
       <Legend model={model} look={look}>
-        <Filters model={model} painted={painted} filter={filter} setOff={setOff} offTypes={offTypes} setOffTypes={setOffTypes} since={since} setSince={setSince} />
+        <Filters model={model} painted={painted} filter={filter} />
       </Legend>
       <div class="graph-tools">
         {picked.length > 0 && (
-          <button class={`button ${local ? "primary" : ""}`} aria-pressed={local} onClick={() => setLocal(!local)}>
+          <button class={`button ${isLocal ? "primary" : ""}`} aria-pressed={isLocal} onClick={() => setLocal(!isLocal)}>
             Only around it
           </button>
         )}

@@ -1,22 +1,15 @@
 // The legend of the graph, which is also its filter: categories of nodes, types of links, and time.
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { ColourBy, Painted } from "../graph/colours";
+import type { Painted } from "../graph/colours";
 import { linkTypes } from "../graph/link_types";
-import type { HiddenTypes, Model } from "../graph/model";
+import type { Model } from "../graph/model";
 import type { Look } from "../graph/overlay";
+import { type Shape, shapePath } from "../graph/shapes";
 import { isDark } from "../state";
 import { count, plural } from "../ui/format";
 import { Icon } from "../ui/icons";
-
-export interface GraphFilter {
-  by: ColourBy;
-  /** The hidden categories, for each way to colour. */
-  off: Partial<Record<ColourBy, ReadonlySet<string>>>;
-  hiddenTypes: HiddenTypes;
-  /** Seconds since 1970; older nodes are hidden. */
-  from: number;
-}
+import { clearFilters, type GraphFilter, NOTHING, setOff, setOffTypes, useSince } from "./graph_filter";
 
 export function Legend({ model, look, children }: { model: Model; look: Look; children: ComponentChildren }) {
   const [open, setOpen] = useState(() => innerWidth > 900);
@@ -38,43 +31,27 @@ export function Legend({ model, look, children }: { model: Model; look: Look; ch
   );
 }
 
-interface FiltersProps {
-  model: Model;
-  painted: Painted;
-  filter: GraphFilter;
-  setOff: (off: GraphFilter["off"]) => void;
-  offTypes: ReadonlySet<string>;
-  setOffTypes: (off: ReadonlySet<string>) => void;
-  since: number;
-  setSince: (since: number) => void;
-}
-
-export function Filters({ model, painted, filter, setOff, offTypes, setOffTypes, since, setSince }: FiltersProps) {
-  const { by, off, from } = filter;
+export function Filters({ model, painted, filter }: { model: Model; painted: Painted; filter: GraphFilter }) {
+  const { by, off, offTypes, from } = filter;
+  const [since, setSince] = useSince(model, from);
   const types = useMemo(() => linkTypes(model, isDark.value), [model, isDark.value]);
   const isFiltered = offTypes.size > 0 || Object.values(off).some((hidden) => hidden.size > 0);
   const nodes = painted.legend.map(({ category, ...row }) => ({
-    ...row, key: category, swatch: <Swatch colour={row.colour} square={category.startsWith("Memory:")} />,
+    ...row, key: category, swatch: <Swatch colour={row.colour} shape={row.shape} />,
   }));
   const links = types.map(({ name, label, count, colour }) => ({ key: name, label, count, swatch: <Line colour={colour} /> }));
   return (
     <>
-      <Rows key={by} name="categories" rows={nodes} hidden={off[by] ?? NOTHING} change={(hidden) => setOff({ ...off, [by]: hidden })} shown={9} />
+      <Rows key={by} name="categories" rows={nodes} hidden={off[by] ?? NOTHING} change={(hidden) => setOff(model, by, hidden)} shown={9} />
       {links.length > 1 && (
         <div class="links">
           <h2>Links</h2>
-          <Rows name="types of links" rows={links} hidden={offTypes} change={setOffTypes} shown={5} />
+          <Rows name="types of links" rows={links} hidden={offTypes} change={(hidden) => setOffTypes(model, hidden)} shown={5} />
         </div>
       )}
       {isFiltered && (
         <p class="rest">
-          <button
-            class="text-button"
-            onClick={() => {
-              setOff({});
-              setOffTypes(NOTHING);
-            }}
-          >
+          <button class="text-button" onClick={clearFilters}>
             Clear filters
           </button>
         </p>
@@ -87,14 +64,12 @@ export function Filters({ model, painted, filter, setOff, offTypes, setOffTypes,
       {by === "tag" && <p class="rest">A note with several tags counts under each, and is shown while one of them is.</p>}
       {model.size > model.notes && (
         <p class="shapes">
-          <Swatch colour="currentColor" /> note <Swatch colour="currentColor" square /> memory
+          <Swatch colour="currentColor" /> note <Swatch colour="currentColor" shape="square" /> memory
         </p>
       )}
     </>
   );
 }
-
-const NOTHING: ReadonlySet<string> = new Set();
 
 interface Row {
   key: string;
@@ -163,10 +138,10 @@ function Rows({ name, rows, hidden, change, shown }: { name: string; rows: Row[]
   );
 }
 
-export function Swatch({ colour, square }: { colour: string; square?: boolean }) {
+export function Swatch({ colour, shape = "circle" }: { colour: string; shape?: Shape }) {
   return (
-    <svg width="10" height="10" class="swatch" aria-hidden="true">
-      {square ? <rect width="9" height="9" x=".5" y=".5" fill={colour} /> : <circle cx="5" cy="5" r="5" fill={colour} />}
+    <svg width="12" height="12" class="swatch" aria-hidden="true">
+      <path d={shapePath(shape, 6, shape === "triangle" ? 7 : shape === "point-down" ? 5 : 6, 4)} fill={colour} fill-rule="evenodd" />
     </svg>
   );
 }

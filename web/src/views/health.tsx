@@ -2,11 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { href } from "../router";
-import { callRate, connection, graph, has, loadGraph, loadStatus, memoryUse, status } from "../state";
+import { connection, graph, graphError, has, loadGraph, loadStatus, status, statusError } from "../state";
 import { buildModel, type Model } from "../graph/model";
-import type { WarningGroup } from "../types";
+import type { Status, WarningGroup } from "../types";
 import { count, duration, plural } from "../ui/format";
-import { FreshnessMark, Skeleton, Spark } from "../ui/states";
+import { Failed, FailedPart, FreshnessMark, Skeleton, Spark } from "../ui/states";
 
 const REFRESH_MS = 3_000;
 
@@ -19,8 +19,8 @@ export function Health() {
   }, []);
   const data = graph.value;
   const model = useMemo(() => (data ? buildModel(data) : null), [data]);
+  if (!known && statusError.value) return <Failed what="The state of the server cannot be read" error={statusError.value} retry={loadStatus} />;
   if (!known) return <div class="view health"><Skeleton kind="cards" rows={4} /></div>;
-  const embedded = known.to_embed ? known.embedded / known.to_embed : 1;
   return (
     <div class="view health">
       <header class="view-head">
@@ -29,25 +29,8 @@ export function Health() {
           Quipu {known.version} · up {uptime(known.uptime_s)} · {connection.value === "live" ? "connected" : "not connected"}
         </p>
       </header>
-      <div class="counters">
-        <Counter name="Notes" value={count(known.notes)} note={known.indexed ? `all read · ${plural(known.entities, "entity", "entities")} in memory` : "still reading"} />
-        {known.to_embed || has("search") ? (
-          <Counter name="Meaning" value={`${Math.floor(embedded * 100)} %`} note={known.to_embed ? `${count(known.embedded)} of ${count(known.to_embed)} passages` : "no passages"}>
-            <svg class="progress" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={`${Math.floor(embedded * 100)} percent embedded`}>
-              <rect width="100" height="4" class="track" />
-              <rect width={embedded * 100} height="4" class="value" />
-            </svg>
-          </Counter>
-        ) : (
-          <Counter name="Meaning" value="Off" note="search compares words alone" />
-        )}
-        <Counter name="Calls" value={count(callRate.value.reduce((sum, calls) => sum + calls, 0))} note="by agents in the last hour">
-          <Spark values={callRate.value} label="Calls by agents in the last hour, by minute" />
-        </Counter>
-        <Counter name="Memory use" value={known.memory_mb ? `${count(known.memory_mb)} MB` : "–"} note="of the server, since this page was opened">
-          <Spark values={memoryUse.value} label="Memory of the server since this page was opened, by minute" />
-        </Counter>
-      </div>
+      {statusError.value && connection.value === "live" && <FailedPart what="These numbers are not new" error={statusError.value} retry={loadStatus} />}
+      <Counters known={known} />
       <div class="grid">
         <Latencies />
         <section class="panel">
@@ -67,13 +50,42 @@ export function Health() {
               ))}
             </ul>
           ) : (
-            <p class="quiet-line">No agent has called since this page was opened.</p>
+            <p class="quiet-line">No agent has called since the server started.</p>
           )}
         </section>
         <Warnings />
         <StaleNotes model={model} />
         <Orphans model={model} />
       </div>
+    </div>
+  );
+}
+
+/** What counts, each with its last hour. */
+function Counters({ known }: { known: Status }) {
+  const { hour } = known;
+  const embedded = known.to_embed ? known.embedded / known.to_embed : 1;
+  const isByMeaning = known.to_embed > 0 || has("search");
+  const shares = hour.to_embed.map((all, at) => (all ? Math.floor((hour.embedded[at]! / all) * 100) : 0));
+  const queued = hour.queue.at(-1)!;
+  return (
+    <div class="counters">
+      <Counter name="Notes" value={count(known.notes)} note={!known.indexed ? "still reading" : queued ? `${plural(queued, "file")} waited for the index` : "all in the index"}>
+        <Spark values={hour.queue} label="Files that waited for the index in the last hour, by minute" />
+      </Counter>
+      {isByMeaning ? (
+        <Counter name="Meaning" value={`${Math.floor(embedded * 100)} %`} note={known.to_embed ? `${count(known.embedded)} of ${count(known.to_embed)} passages` : "no passages"}>
+          <Spark values={shares} most={100} label="Passages with a vector in the last hour, in percent, by minute" />
+        </Counter>
+      ) : (
+        <Counter name="Meaning" value="Off" note="search compares words alone" />
+      )}
+      <Counter name="Calls" value={count(hour.calls.reduce((sum, calls) => sum + calls, 0))} note="by agents in the last hour">
+        <Spark values={hour.calls} label="Calls by agents in the last hour, by minute" />
+      </Counter>
+      <Counter name="Memory use" value={known.memory_mb ? `${count(known.memory_mb)} MB` : "–"} note="of the server, in the last hour">
+        <Spark values={hour.memory_mb} label="Memory of the server in the last hour, in MB, by minute" />
+      </Counter>
     </div>
   );
 }
@@ -98,7 +110,7 @@ function Counter({ name, value, note, children }: { name: string; value: string;
 
 function Latencies() {
   const rows = [...(status.value?.latency ?? [])].sort((a, b) => b.calls - a.calls).slice(0, 12);
-  const most = Math.max(1, ...rows.map((row) => row.p95_ms));
+  const hour = status.value?.hour.p95_ms ?? {};
   return (
     <section class="panel">
       <header>
@@ -113,7 +125,7 @@ function Latencies() {
               <th scope="col">Median</th>
               <th scope="col">95 %</th>
               <th scope="col" class="plot">
-                <span class="visually-hidden">Plot</span>
+                Last hour
               </th>
             </tr>
           </thead>
@@ -125,10 +137,7 @@ function Latencies() {
                 <td>{duration(row.p50_ms)}</td>
                 <td>{duration(row.p95_ms)}</td>
                 <td class="plot">
-                  <svg width="72" height="8" aria-hidden="true">
-                    <rect y="1" width={Math.max(1, (row.p95_ms / most) * 72)} height="6" rx="2" class="most" />
-                    <rect y="1" width={Math.max(1, (row.p50_ms / most) * 72)} height="6" rx="2" class="median" />
-                  </svg>
+                  <Spark values={hour[row.tool] ?? []} label={`95 % of the calls of ${row.tool} in the last hour, in milliseconds, by minute`} />
                 </td>
               </tr>
             ))}
@@ -221,8 +230,19 @@ function StaleNotes({ model }: { model: Model | null }) {
 }
 
 function Orphans({ model }: { model: Model | null }) {
-  const orphans = model?.order.filter((node) => node < model.notes && !model.degree[node]) ?? [];
+  const linked = useMemo(() => (model ? linkedNotes(model) : new Set<number>()), [model]);
+  const orphans = model?.order.filter((node) => node < model.notes && !linked.has(node)) ?? [];
   return <NoteList title="Unlinked notes" model={model} nodes={orphans} none="Every note is linked." />;
+}
+
+/** Notes with a link to or from a note, as the server counts them: what memory mentions may be unlinked all the same. */
+function linkedNotes({ data, notes }: Model): Set<number> {
+  const linked = new Set<number>();
+  for (let at = 0; at < data.edges.length; at += 3) {
+    const [source, target] = [data.edges[at]!, data.edges[at + 1]!];
+    if (source < notes && target < notes) linked.add(source).add(target);
+  }
+  return linked;
 }
 
 const LISTED = 12;
@@ -237,7 +257,9 @@ function NoteList(props: { title: string; model: Model | null; nodes: number[]; 
           {title} <span class="count">{model ? count(nodes.length) : ""}</span>
         </h2>
       </header>
-      {!model ? (
+      {!model && graphError.value ? (
+        <FailedPart what="The notes cannot be read" error={graphError.value} retry={loadGraph} />
+      ) : !model ? (
         <Skeleton rows={4} />
       ) : nodes.length ? (
         <>

@@ -1,12 +1,12 @@
 // What a person wants to know first: what changed and by whom, what matters, what needs a decision.
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { call } from "../api";
 import { href } from "../router";
-import { canWrite, graph, has, lastVisit, loadGraph, memoryVersion, notesVersion, status, trail } from "../state";
+import { canWrite, graph, graphError, has, lastVisit, loadGraph, loadStatus, memoryVersion, notesVersion, status, statusError, trail } from "../state";
 import type { Merge } from "../types";
 import { ago, clock, count, folderOf, plural } from "../ui/format";
-import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
+import { Empty, Failed, FailedPart, Skeleton, useLoad } from "../ui/states";
 import { addressOf, type Kept } from "./changes";
 
 interface Listed {
@@ -21,19 +21,28 @@ interface Hub {
   score: number;
 }
 
+/** Rows of a list at first. */
+const LISTED = 8;
+/** Changed notes that are read. */
+const CHANGED = 200;
+
 export function Home() {
   const version = notesVersion.value;
   const known = status.value;
   const recent = useLoad(
-    (stop) => call<{ pages: Listed[]; total: number }>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: 8 }, stop),
+    (stop) => call<{ pages: Listed[]; total: number }>("ubp_list_pages", { sort: "updated_at", order: "desc", limit: CHANGED }, stop),
     [version],
   );
   const writers = useWriters(version);
-  const hubs = useLoad((stop) => call<Hub[]>("get_hubs", { metric: "pagerank", limit: 8 }, stop), [version]);
+  const [shown, setShown] = useState(LISTED);
+  const hubs = useLoad((stop) => call<Hub[]>("get_hubs", { metric: "pagerank", limit: LISTED }, stop), [version]);
   if (known && known.indexed && known.notes === 0 && known.entities === 0) return <EmptyVault />;
   if (recent.error && !recent.data) return <Failed what="The vault cannot be read" error={recent.error} retry={recent.retry} />;
   const newer = recent.data?.pages.filter((page) => lastVisit && Date.parse(page.updated_at) > lastVisit) ?? [];
   const isSince = newer.length > 0;
+  const changed = isSince ? newer : (recent.data?.pages.slice(0, LISTED) ?? []);
+  // The list is longer than what was read of it.
+  const isMore = newer.length === CHANGED && (recent.data?.total ?? 0) > CHANGED;
   return (
     <div class="view home">
       <header class="view-head">
@@ -50,10 +59,11 @@ export function Home() {
         </p>
       </header>
       <div class="grid">
-        <Panel title={isSince ? "Changed since your last visit" : "Changed last"} more={["All changes", href("changes")]}>
+        <Panel title={isSince ? "Changed since your last visit" : "Changed last"} count={isSince ? `${count(newer.length)}${isMore ? " or more" : ""}` : ""} more={["All changes", href("changes")]}>
           {recent.data ? (
+            <>
             <ul class="rows">
-              {(isSince ? newer : recent.data.pages).map((page) => (
+              {changed.slice(0, shown).map((page) => (
                 <li key={page.filepath}>
                   <a href={href("note", page.filepath)}>
                     <span class="name">{page.title}</span>
@@ -64,12 +74,20 @@ export function Home() {
                 </li>
               ))}
             </ul>
+            {changed.length > shown && (
+              <button class="text-button more" onClick={() => setShown(shown + 50)}>
+                Show {count(Math.min(50, changed.length - shown))} more
+              </button>
+            )}
+            </>
           ) : (
             <Skeleton rows={8} />
           )}
         </Panel>
         <Panel title="Most central notes" more={["Graph", href("graph")]}>
-          {hubs.data ? (
+          {hubs.error && !hubs.data ? (
+            <FailedPart what="Central notes cannot be read" error={hubs.error} retry={hubs.retry} />
+          ) : hubs.data ? (
             <ul class="rows">
               {hubs.data.map((hub) => (
                 <li key={hub.id}>
@@ -85,7 +103,7 @@ export function Home() {
             <Skeleton rows={8} />
           )}
         </Panel>
-        <Attention />
+        <Attention isLater={!!hubs.data} />
         <Panel title="Live" more={["Changes", href("changes")]}>
           {trail.value.length ? (
             <ul class="rows trail">
@@ -126,11 +144,13 @@ function useWriters(version: number): Map<string, string> {
   return writers;
 }
 
-function Panel({ title, more, children }: { title: string; more?: [string, string]; children: ComponentChildren }) {
+function Panel({ title, count, more, children }: { title: string; count?: string; more?: [string, string]; children: ComponentChildren }) {
   return (
     <section class="panel">
       <header>
-        <h2>{title}</h2>
+        <h2>
+          {title} {count && <span class="count">{count}</span>}
+        </h2>
         {more && <a href={more[1]}>{more[0]}</a>}
       </header>
       {children}
@@ -147,27 +167,27 @@ function Bar({ value }: { value: number }) {
   );
 }
 
-const READ_AHEAD = 5_000;
-
-/** Decisions that wait: each row leads to where it is made. */
-function Attention() {
+/** Decisions that wait: each row leads to where it is made. `isLater`: what the eye sees first is there. */
+function Attention({ isLater }: { isLater: boolean }) {
   const known = status.value;
   const memory = memoryVersion.value;
   const merges = useLoad(
     (stop) => (has("suggest_merges") ? call<Merge[]>("suggest_merges", { limit: 20, threshold: 0.2 }, stop) : Promise.resolve([])),
     [memory, has("suggest_merges")],
   );
-  // Small enough to be read ahead: it says which pages are stale, and the graph opens at once.
-  const isSmall = !!known?.indexed && known.notes <= READ_AHEAD;
+  // The graph says which pages are stale, and opens at once then.
+  const isReady = !!known?.indexed && isLater;
   useEffect(() => {
-    if (isSmall && !graph.value) loadGraph();
-  }, [isSmall]);
-  const rows: [string, string, number, string][] = known
+    if (isReady && !graph.value) loadGraph();
+  }, [isReady]);
+  const stale = graph.value?.freshness.stale.length ?? (graphError.value ? graphError.value : null);
+  // Null while it is not known.
+  const rows: [string, string, number | Error | null, string][] = known
     ? [
         ["Broken links", "Links whose note does not exist", known.broken_links, href("health")],
         ["Unlinked notes", "No link leads to or from them", known.orphans, href("health")],
-        ...(graph.value ? [["Stale pages", "Their sources changed after them", graph.value.freshness.stale.length, href("health")] as [string, string, number, string]] : []),
-        ["Possible duplicates", "Entities that may be one thing", merges.data?.length ?? 0, href("memory", "duplicates")],
+        ["Stale pages", "Their sources changed after them", stale, href("health")],
+        ["Possible duplicates", "Entities that may be one thing", merges.error ?? merges.data?.length ?? null, href("memory", "duplicates")],
         ["Warnings", "Files with something odd", known.warnings_total - known.broken_links, href("health")],
       ]
     : [];
@@ -178,15 +198,17 @@ function Attention() {
           {rows.map(([name, what, number, to]) => (
             <li key={name}>
               <a href={to}>
-                <span class={`number ${number ? "" : "zero"}`}>{count(number)}</span>
+                <span class={`number ${number ? "" : "zero"}`}>{typeof number === "number" ? count(number) : number ? "?" : " "}</span>
                 <span class="name">{name}</span>
-                <span class="where">{what}</span>
+                <span class="where">{number instanceof Error ? number.message : what}</span>
               </a>
             </li>
           ))}
         </ul>
+      ) : statusError.value ? (
+        <FailedPart what="The state of the vault cannot be read" error={statusError.value} retry={loadStatus} />
       ) : (
-        <Skeleton rows={4} />
+        <Skeleton rows={5} />
       )}
     </Panel>
   );

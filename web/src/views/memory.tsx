@@ -2,14 +2,15 @@
 import { useMemo, useState } from "preact/hooks";
 import { call } from "../api";
 import { wikiText } from "../plain_text";
-import { go, href } from "../router";
+import { go, href, route, setParam } from "../router";
 import { graph, has, memoryVersion } from "../state";
-import type { Entity, Relation } from "../types";
+import type { Entity } from "../types";
 import { ago, count, plural, when } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Empty, Failed, Skeleton, useLoad } from "../ui/states";
 import { Duplicates } from "./duplicates";
 import { EntityHistory } from "./entity_history";
+import { Relations } from "./entity_relations";
 
 interface Named {
   entity_id: number;
@@ -18,16 +19,27 @@ interface Named {
 }
 
 const PER_PAGE = 100;
-const MAX_PAGES = 20;
+/** Requests at a time. */
+const TOGETHER = 6;
+
+interface EntitiesPage {
+  entities: Named[];
+  pagination: { total_pages: number };
+}
 
 async function everyEntity(stop: AbortSignal): Promise<Named[]> {
-  const all: Named[] = [];
-  for (let page = 1; page <= MAX_PAGES; page++) {
-    const answer = await call<{ entities: Named[]; pagination: { total_pages: number } }>("list_entities", { page, per_page: PER_PAGE }, stop);
-    all.push(...answer.entities);
-    if (page >= answer.pagination.total_pages) break;
-  }
-  return all;
+  const read = (page: number) => call<EntitiesPage>("list_entities", { page, per_page: PER_PAGE }, stop);
+  const { entities, pagination } = await read(1);
+  const pages = [entities];
+  let next = 2;
+  const reader = async () => {
+    while (next <= pagination.total_pages) {
+      const page = next++;
+      pages[page - 1] = (await read(page)).entities;
+    }
+  };
+  await Promise.all(Array.from({ length: TOGETHER }, reader));
+  return pages.flat();
 }
 
 export function Memory({ arg }: { arg: string }) {
@@ -36,11 +48,14 @@ export function Memory({ arg }: { arg: string }) {
   return <EntityList />;
 }
 
+const LISTED = 400;
+
 function EntityList() {
   const version = memoryVersion.value;
   const { data, error, retry } = useLoad(everyEntity, [version]);
-  const [type, setType] = useState<string | null>(null);
-  const [filter, setFilter] = useState("");
+  const { params } = route.value;
+  const [type, filter] = [params.get("type"), params.get("name") ?? ""];
+  const [shownCount, setShown] = useState(LISTED);
   const details = graph.value?.entities;
   const counts = useMemo(() => {
     const seen = new Map<number, [number, number]>();
@@ -78,7 +93,7 @@ function EntityList() {
           <section>
             <h2>Type</h2>
             {types.map(([name, number]) => (
-              <button key={name} class="facet" aria-pressed={type === name} onClick={() => setType(type === name ? null : name)}>
+              <button key={name} class="facet" aria-pressed={type === name} onClick={() => setParam("type", type === name ? null : name)}>
                 <span>{name}</span>
                 <span class="count">{count(number)}</span>
               </button>
@@ -86,12 +101,12 @@ function EntityList() {
           </section>
         </nav>
         <div class="results">
-          <input class="field" type="search" placeholder="Filter by name" aria-label="Filter by name" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+          <input class="field" type="search" placeholder="Filter by name" aria-label="Filter by name" value={filter} onInput={(event) => setParam("name", event.currentTarget.value)} />
           {!data ? (
             <Skeleton rows={10} />
           ) : (
             <ul class="rows entities">
-              {shown.slice(0, 400).map((entity) => {
+              {shown.slice(0, shownCount).map((entity) => {
                 const [observations = 0, modified = 0] = counts.get(entity.entity_id) ?? [];
                 return (
                   <li key={entity.entity_id}>
@@ -106,7 +121,11 @@ function EntityList() {
               })}
             </ul>
           )}
-          {shown.length > 400 && <p class="muted">and {count(shown.length - 400)} more; filter by name or type</p>}
+          {shown.length > shownCount && (
+            <button class="button quiet" onClick={() => setShown(shownCount + LISTED)}>
+              Show {count(Math.min(LISTED, shown.length - shownCount))} of {count(shown.length - shownCount)} more
+            </button>
+          )}
         </div>
       </div>
     </div>
@@ -145,7 +164,7 @@ function EntityPage({ id }: { id: number }) {
       {(data.relations_from.length > 0 || data.relations_to.length > 0) && (
         <section class="after">
           <h2>Relations</h2>
-          <Star entity={data} />
+          <Relations entity={data} />
         </section>
       )}
       <section class="after">
@@ -187,41 +206,4 @@ function linked(text: string, entity: Entity) {
       </a>
     );
   });
-}
-
-const LINES = 14;
-
-/** The relations of one entity: those that lead to it at the left, those that lead away at the right. */
-function Star({ entity }: { entity: Entity }) {
-  const [all, setAll] = useState(false);
-  const most = all ? 200 : LINES;
-  const into = entity.relations_to.slice(0, most);
-  const out = entity.relations_from.slice(0, most);
-  const hidden = entity.relations_to.length + entity.relations_from.length - into.length - out.length;
-  const row = (relation: Relation, id: number, name: string | undefined) => (
-    <li key={relation.relation_id}>
-      <span class="kind">{relation.relation_type.replace(/_/g, " ")}</span>
-      <a href={href("memory", id)}>{name ?? `Entity ${id}`}</a>
-    </li>
-  );
-  return (
-    <>
-      <div class="star">
-        <ul class="into" aria-label="Relations to it">
-          {into.map((relation) => row(relation, relation.from_entity_id, relation.from_entity_name))}
-        </ul>
-        <div class="middle">
-          <span>{entity.name}</span>
-        </div>
-        <ul class="out" aria-label="Relations from it">
-          {out.map((relation) => row(relation, relation.to_entity_id, relation.to_entity_name))}
-        </ul>
-      </div>
-      {hidden > 0 && (
-        <button class="button quiet" onClick={() => setAll(true)}>
-          Show {hidden} more
-        </button>
-      )}
-    </>
-  );
 }

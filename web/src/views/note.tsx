@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../api";
 import { type Heading, headingId, linkFinder, render } from "../markdown";
 import { drawLater } from "../note_media";
+import { readPage } from "../page";
 import { go, href } from "../router";
 import { canWrite, has, notesVersion, status } from "../state";
 import type { NoteNode, Page } from "../types";
@@ -27,7 +28,7 @@ const PART = 50_000;
 
 export async function read(path: string, stop?: AbortSignal): Promise<ReadNote> {
   const [page, node] = await Promise.all([
-    call<Page>("ubp_get_page", { filepath: path }, stop),
+    readPage(path, stop),
     call<NoteNode | null>("get_node", { id: path, max_chars: PART, include_entities: true }, stop),
   ]);
   let text = node?.content ?? page.content;
@@ -77,7 +78,7 @@ export function Note({ arg }: { arg: string }) {
 
 function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading: string; editing: boolean; setEditing: (on: boolean) => void }) {
   const { page, node, text } = data;
-  const rendered = useMemo(() => render(text, page.filepath, page.outlinks), [text, page.outlinks.length, page.filepath]);
+  const rendered = useMemo(() => render(text, page.filepath, page.outlinks), [text, page.outlinks.map((link) => link.filepath).join("\n"), page.filepath]);
   const place = useRef<HTMLDivElement>(null);
   const hasOwnTitle = rendered.headings[0]?.level === 1 && rendered.headings[0].text === page.title;
   useEffect(() => {
@@ -104,7 +105,7 @@ function Shown({ data, heading, editing, setEditing }: { data: ReadNote; heading
           <p class="meta">
             <FreshnessMark value={page.staleness} quiet />
             <span title={when(Date.parse(page.updated_at))}>changed {ago(Date.parse(page.updated_at))}</span>
-            <span>{plural(page.backlinks_total ?? page.backlinks.length, "backlink")}</span>
+            <span>{plural(new Set(page.backlinks.map((link) => link.filepath)).size, "backlink")}</span>
             {page.doc_type !== "other" && <span>{page.doc_type}</span>}
             <span class="tools">
               <button class="text-button" onClick={() => go("graph", `note/${page.filepath}`)}>
@@ -254,7 +255,7 @@ async function embed(root: HTMLElement, page: Page) {
     const path = place.dataset.note!;
     if (path === page.filepath) continue;
     try {
-      const inner = await call<Page>("ubp_get_page", { filepath: path });
+      const inner = await readPage(path);
       if (!place.isConnected) return;
       const wanted = place.dataset.embed?.split("#")[1]?.replace(/^\^/, "").toLowerCase();
       const section = wanted && inner.sections.find((part) => part.heading?.toLowerCase() === wanted);

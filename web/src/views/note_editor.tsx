@@ -90,6 +90,7 @@ export function Editor({ now, close }: { now: ReadNote; close: () => void }) {
         value={draft.text}
         onInput={(event) => setDraft({ ...draft, text: event.currentTarget.value })}
         onKeyDown={(event) => {
+          if (event.isComposing) return;
           if (event.key === "Escape") isChanged ? setLeaving(true) : leave();
           if (event.key === "Enter" && (event.metaKey || event.ctrlKey) && isChanged && !theirs) save();
         }}

@@ -5,7 +5,7 @@ import { unifiedRows } from "../line_diff";
 import { canWrite, has } from "../state";
 import { ago, author, count, when } from "../ui/format";
 import { SideBySide } from "../ui/side_by_side";
-import { Skeleton, useLoad } from "../ui/states";
+import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 interface Version {
   version: string;
@@ -23,7 +23,7 @@ const keyOf = (entry: Version) => `${entry.version} ${entry.at}`;
 export function History({ path, version }: { path: string; version?: string }) {
   const [open, setOpen] = useState(false);
   const [chosen, setChosen] = useState<string | null>(null);
-  const { data, error } = useLoad(
+  const { data, error, retry } = useLoad(
     (stop) => (open ? call<{ versions: Version[] }>("node_history", { id: path, limit: 50 }, stop) : Promise.resolve(null)),
     [open, path, version],
     [path],
@@ -34,7 +34,7 @@ export function History({ path, version }: { path: string; version?: string }) {
         <h2>History</h2>
       </summary>
       {!open ? null : error ? (
-        <p class="muted">{error.message}</p>
+        <FailedPart what="The history cannot be read" error={error} retry={retry} />
       ) : !data ? (
         <Skeleton rows={3} />
       ) : (
@@ -72,8 +72,8 @@ function Line({ entry }: { entry: Version }) {
 function Difference({ path, entry, current, done }: { path: string; entry: Version; current?: string; done: () => void }) {
   const [failed, setFailed] = useState<Error | null>(null);
   const [asked, setAsked] = useState(false);
-  const { data, error } = useLoad((stop) => call<{ diff: string }>("diff_node", { id: path, from: entry.version }, stop), [path, entry.version, current]);
-  if (error) return <p class="muted">{error.message}</p>;
+  const { data, error, retry } = useLoad((stop) => call<{ diff: string }>("diff_node", { id: path, from: entry.version }, stop), [path, entry.version, current]);
+  if (error) return <FailedPart what="The versions cannot be compared" error={error} retry={retry} />;
   if (!data) return <Skeleton rows={3} />;
   const rows = unifiedRows(data.diff);
   return (

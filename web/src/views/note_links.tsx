@@ -3,17 +3,15 @@ import { useState } from "preact/hooks";
 import { call } from "../api";
 import { plainText } from "../plain_text";
 import { href } from "../router";
-import { graph, loadGraph } from "../state";
 import type { LinkedPage, Page } from "../types";
 import { count } from "../ui/format";
 import { SentenceFrom } from "../ui/sentences";
-import { Skeleton, useLoad } from "../ui/states";
+import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 const BACKLINKS = 30;
 
 export function Backlinks({ page }: { page: Page }) {
   const all = unique(page.backlinks);
-  const total = page.backlinks_total ?? all.length;
   const [shownCount, setShown] = useState(BACKLINKS);
   if (!all.length) {
     return (
@@ -26,7 +24,7 @@ export function Backlinks({ page }: { page: Page }) {
   return (
     <section class="after">
       <h2>
-        Backlinks <span class="count">{count(total)}</span>
+        Backlinks <span class="count">{count(all.length)}</span>
       </h2>
       <ul class="backlinks">
         {all.slice(0, shownCount).map((link) => (
@@ -64,11 +62,11 @@ interface Fulltext {
 
 export function Mentions({ page }: { page: Page }) {
   const [open, setOpen] = useState(false);
-  const { data } = useLoad(
+  const { data, error, retry } = useLoad(
     async (stop) => {
       if (!open) return null;
       const found = await call<Fulltext>("ubp_fulltext_search", { query: page.title.slice(0, 200), limit: 50 }, stop);
-      const linking = await linkingTo(page);
+      const linking = new Set(page.backlinks.map((link) => link.filepath));
       return found.results.filter((hit) => !linking.has(hit.filepath) && hit.filepath !== page.filepath && mentionAt(strip(hit.snippet), page.title) >= 0);
     },
     [open, page.filepath, page.backlinks.length],
@@ -78,7 +76,9 @@ export function Mentions({ page }: { page: Page }) {
       <summary>
         <h2>Unlinked mentions</h2>
       </summary>
-      {!open ? null : !data ? (
+      {!open ? null : error ? (
+        <FailedPart what="The text cannot be searched" error={error} retry={retry} />
+      ) : !data ? (
         <Skeleton rows={3} />
       ) : data.length ? (
         <ul class="backlinks">
@@ -94,17 +94,6 @@ export function Mentions({ page }: { page: Page }) {
       )}
     </details>
   );
-}
-
-/** The pages that link to one. Of very many the page lists only some, and the graph has all. */
-async function linkingTo(page: Page): Promise<Set<string>> {
-  if (page.backlinks_total === undefined) return new Set(page.backlinks.map((link) => link.filepath));
-  await loadGraph();
-  const { notes, edges } = graph.value ?? { notes: { id: [] }, edges: [] };
-  const own = (notes.id as string[]).indexOf(page.filepath);
-  const found = new Set<string>();
-  for (let at = 0; at < edges.length; at += 3) if (edges[at + 1] === own) found.add(notes.id[edges[at]!]!);
-  return found;
 }
 
 const strip = (snippet: string) => plainText(snippet.replace(/<\/?mark>/g, ""));

@@ -3,17 +3,21 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { called } from "../api";
 import { authorsOf } from "../graph/model";
 import { plainText } from "../plain_text";
-import { go, href, route } from "../router";
+import { go, href, route, setParam, setParams } from "../router";
 import { graph, has, loadGraph, notesVersion } from "../state";
 import type { FoundPage, GraphData } from "../types";
 import { author, count, folderOf } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { selection } from "../ui/inspector";
-import { Empty, Failed, FreshnessMark, Skeleton } from "../ui/states";
+import { Empty, Failed, FailedPart, FreshnessMark, Skeleton } from "../ui/states";
 import { WhyNot } from "./why_not";
 
 /** How long after a letter the next one waits: the first is searched for at once. */
 const DEBOUNCE_MS = 80;
+
+/** As many as the tools give. */
+const SHOWN = 20;
+const SHOWN_BY_TAG = 100;
 
 export interface Results {
   pages: FoundPage[];
@@ -27,6 +31,7 @@ export function useSearch(query: string) {
   const [results, setResults] = useState<Results | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [busy, setBusy] = useState(false);
+  const [attempt, setAttempt] = useState(0);
   const version = notesVersion.value;
   const typed = useRef(-Infinity);
   useEffect(() => {
@@ -56,21 +61,21 @@ export function useSearch(query: string) {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [query, version]);
-  return { results, error, busy };
+  }, [query, version, attempt]);
+  return { results, error, busy, retry: () => setAttempt((n) => n + 1) };
 }
 
 async function byText(query: string, signal: AbortSignal): Promise<Omit<Results, "ms" | "query">> {
   const { answer } = await called<{ results: FoundPage[]; total_found: number; search_type: string }>(
     "ubp_search",
-    { query, limit: 20 },
+    { query, limit: SHOWN },
     signal,
   );
   return { pages: answer.results, total: answer.total_found, kind: answer.search_type };
 }
 
 async function byTag(tag: string, signal: AbortSignal): Promise<Omit<Results, "ms" | "query">> {
-  const { answer } = await called<{ id: string; title: string; content?: string }[]>("search_by_tags", { tags: [tag], limit: 50 }, signal);
+  const { answer } = await called<{ id: string; title: string; content?: string }[]>("search_by_tags", { tags: [tag], limit: SHOWN_BY_TAG }, signal);
   const pages = answer.map((node) => ({
     doc_id: node.id,
     filepath: node.id,
@@ -84,54 +89,65 @@ async function byTag(tag: string, signal: AbortSignal): Promise<Omit<Results, "m
   return { pages, total: pages.length, kind: "tag" };
 }
 
-export function Search() {
-  const [query, setQuery] = useState(route.value.arg);
-  const [chosen, setChosen] = useState<Record<string, string | null>>({});
-  const [other, setOther] = useState<string | null>(null);
-  const [at, setAt] = useState(0);
-  const input = useRef<HTMLInputElement>(null);
-  const list = useRef<HTMLOListElement>(null);
-  const { results, error, busy } = useSearch(query);
-  const arg = route.value.arg;
-  // The address follows what is typed, and what is typed follows the address only where something else changed it: else a fast
-  // typist would get letters back that are older than the last one.
+/** What is searched for. The address follows what is typed, and what is typed follows the address only where something else changed it:
+ * else a fast typist would get letters back that are older than the last one. */
+function useQuery(): [string, (query: string) => void] {
+  const { arg, params } = route.value;
+  const [query, setQuery] = useState(arg);
   const written = useRef(arg);
   useEffect(() => {
     if (arg !== written.current) setQuery(arg);
     written.current = arg;
   }, [arg]);
-  useEffect(() => input.current?.focus(), []);
   useEffect(() => {
-    setAt(0);
-    setChosen({});
-    if (query.trim() !== route.value.arg) {
-      written.current = query.trim();
-      go("search", query.trim(), true);
-    }
+    if (query.trim() === route.value.arg) return;
+    written.current = query.trim();
+    // Another query has other facets.
+    const other = params.get("vs");
+    go("search", query.trim(), { replace: true, params: new URLSearchParams(other === null ? {} : { vs: other }) });
   }, [query]);
+  return [query, setQuery];
+}
 
+export function Search() {
+  const [query, setQuery] = useQuery();
+  const [at, setAt] = useState(0);
+  const input = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const { results, error, busy, retry } = useSearch(query);
+  const { params } = route.value;
+  const other = params.get("vs");
+  const setOther = (query: string | null) => setParams((params) => (query === null ? params.delete("vs") : params.set("vs", query)));
+  useEffect(() => input.current?.focus(), []);
+  useEffect(() => setAt(0), [query]);
   useEffect(() => {
     // Tags, types and authors of the results.
     if (results && !graph.value) loadGraph();
   }, [results]);
   const facets = useMemo(() => facetsOf(graph.value, results?.pages ?? []), [graph.value, results]);
-  const shown = (results?.pages ?? []).filter((page) =>
-    facets.every(([name, values]) => !chosen[name] || values(page).includes(chosen[name]!)),
-  );
+  const chosen = (name: string) => params.get(name.toLowerCase());
+  const shown = (results?.pages ?? []).filter((page) => facets.every(([name, values]) => !chosen(name) || values(page).includes(chosen(name)!)));
 
-  const walk = (event: KeyboardEvent) => {
-    const isTyping = event.target === input.current;
-    if (event.key === "ArrowDown" || (event.key === "j" && !isTyping)) {
-      setAt((n) => Math.min(shown.length - 1, n + 1));
-    } else if (event.key === "ArrowUp" || (event.key === "k" && !isTyping)) {
-      setAt((n) => Math.max(0, n - 1));
-    } else if (event.key === "Enter" && shown[at]) {
+  const focus = (n: number) => (n < 0 ? input.current : list.current?.querySelectorAll<HTMLElement>(".result > a")[n])?.focus();
+  /** In the field letters are letters; the arrows go on to the results. */
+  const typed = (event: KeyboardEvent) => {
+    // Enter confirms a conversion of an input method.
+    if (event.isComposing) return;
+    if (event.key === "ArrowDown" && shown.length) focus(Math.min(shown.length - 1, at + 1));
+    else if (event.key === "Enter" && shown[at]) {
       // The next key is for the note.
       input.current?.blur();
       go("note", shown[at].filepath);
-    } else if (event.key === " " && !isTyping && shown[at]) {
-      selection.value = { kind: "note", id: shown[at].filepath };
     } else return;
+    event.preventDefault();
+  };
+  /** In the results Enter opens the link that has the focus, and j and k walk as in every list. */
+  const walked = (event: KeyboardEvent) => {
+    const isLink = (event.target as HTMLElement).matches(".result > a");
+    if (event.key === "ArrowDown") focus(Math.min(shown.length - 1, at + 1));
+    else if (event.key === "ArrowUp") focus(at - 1);
+    else if (event.key === " " && isLink && shown[at]) selection.value = { kind: "note", id: shown[at].filepath };
+    else return;
     event.preventDefault();
   };
   useEffect(() => {
@@ -139,7 +155,7 @@ export function Search() {
   }, [at]);
 
   return (
-    <div class="view search" onKeyDown={walk}>
+    <div class="view search">
       <h1 class="visually-hidden">Search</h1>
       <div class="search-box">
         <Icon name="search" />
@@ -150,10 +166,11 @@ export function Search() {
           placeholder="Search by words and meaning, or tag:name"
           aria-label="Search the vault"
           onInput={(event) => setQuery(event.currentTarget.value)}
+          onKeyDown={typed}
           autocomplete="off"
           spellcheck={false}
         />
-        <span class="took muted">{results && !error ? `${count(results.total)} found · ${Math.round(results.ms)} ms` : ""}</span>
+        <span class="took muted">{results && !error ? `${found(results)} · ${Math.round(results.ms)} ms` : ""}</span>
         {results && (
           <button class="text-button" aria-pressed={other !== null} onClick={() => setOther(other === null ? "" : null)}>
             Compare
@@ -167,23 +184,30 @@ export function Search() {
               key={name}
               title={name}
               values={counted(results, values)}
-              chosen={chosen[name] ?? null}
-              choose={(value) => setChosen({ ...chosen, [name]: value })}
+              of={results?.pages.length ?? 0}
+              chosen={chosen(name)}
+              choose={(value) => {
+                setAt(0);
+                setParam(name.toLowerCase(), value);
+              }}
             />
           ))}
         </nav>
         <div class="results" aria-live="polite" aria-busy={busy} data-query={results?.query}>
           {error ? (
-            <Failed what="The search failed" error={error} />
+            <Failed what="The search failed" error={error} retry={retry} />
           ) : !query.trim() ? (
-            <Empty icon="search" title="Find by words and meaning">
-              <p>Type a question or a few words. The bar of each result shows how much words, meaning and links count.</p>
-              <p class="keys-line">
-                <kbd>↑</kbd> <kbd>↓</kbd> walk · <kbd>Enter</kbd> open · <kbd>Space</kbd> preview
-              </p>
-            </Empty>
+            <NoQuery />
           ) : !results ? (
             <Skeleton kind="cards" rows={5} />
+          ) : !shown.length && results.pages.length ? (
+            <Empty icon="search" title="No result has these filters">
+              <p>
+                <button class="button" onClick={() => setParams((params) => facets.forEach(([name]) => params.delete(name.toLowerCase())))}>
+                  Clear filters
+                </button>
+              </p>
+            </Empty>
           ) : !shown.length ? (
             <>
               <Empty icon="search" title={`Nothing found for “${results.query}”`}>
@@ -195,23 +219,17 @@ export function Search() {
             <Compared results={results} other={other} setOther={setOther} />
           ) : (
             <>
-              {shown.some((page) => page.score > 0) && (
-                <p class="score-legend muted">
-                  {(["words", "meaning", "links"] as const).map((part) => (
-                    <span key={part}>
-                      <svg width="10" height="10" aria-hidden="true">
-                        <rect width="10" height="10" rx="2" class={part} />
-                      </svg>
-                      {part}
-                    </span>
-                  ))}
+              {shown.some((page) => page.score > 0) && <ScoreLegend />}
+              <ol ref={list} onKeyDown={walked}>
+                {shown.map((page, n) => (
+                  <Result key={page.doc_id} page={page} query={results.query} current={n === at} choose={() => setAt(n)} />
+                ))}
+              </ol>
+              {isCut(results) && (
+                <p class="cut muted">
+                  These are {found(results)}. The filters count these alone. More words, or other ones, bring up the rest.
                 </p>
               )}
-            <ol ref={list}>
-              {shown.map((page, n) => (
-                <Result key={page.doc_id} page={page} query={results.query} current={n === at} choose={() => setAt(n)} />
-              ))}
-            </ol>
               <WhyNot results={results} />
             </>
           )}
@@ -220,6 +238,37 @@ export function Search() {
     </div>
   );
 }
+
+function NoQuery() {
+  return (
+    <Empty icon="search" title="Find by words and meaning">
+      <p>Type a question or a few words. The bar of each result shows how much words, meaning and links count.</p>
+      <p class="keys-line">
+        <kbd>↑</kbd> <kbd>↓</kbd> move · <kbd>Enter</kbd> open · <kbd>Space</kbd> preview
+      </p>
+    </Empty>
+  );
+}
+
+function ScoreLegend() {
+  return (
+    <p class="score-legend muted">
+      {(["words", "meaning", "links"] as const).map((part) => (
+        <span key={part}>
+          <svg width="10" height="10" aria-hidden="true">
+            <rect width="10" height="10" rx="2" class={part} />
+          </svg>
+          {part}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** Whether there are more results than the tools give. By tag they do not say how many. */
+const isCut = ({ pages, total, kind }: Results) => total > pages.length || (kind === "tag" && pages.length === SHOWN_BY_TAG);
+const found = (results: Results) =>
+  !isCut(results) ? `${count(results.total)} found` : results.kind === "tag" ? `the first ${SHOWN_BY_TAG}` : `${results.pages.length} of ${count(results.total)}`;
 
 /** Two queries side by side: what moves, and what only one of them finds. */
 function Compared({ results, other, setOther }: { results: Results; other: string; setOther: (query: string) => void }) {
@@ -247,7 +296,7 @@ function Compared({ results, other, setOther }: { results: Results; other: strin
       </section>
       <section aria-label="Results of the other query">
         <input class="field" type="search" aria-label="Other query" placeholder="Other query" value={other} onInput={(event) => setOther(event.currentTarget.value)} />
-        {second.error ? <p class="muted">{second.error.message}</p> : second.results && column(second.results.pages, results.pages)}
+        {second.error ? <FailedPart what="The search failed" error={second.error} retry={second.retry} /> : second.results && column(second.results.pages, results.pages)}
       </section>
     </div>
   );
@@ -257,7 +306,7 @@ function Result({ page, query, current, choose }: { page: FoundPage; query: stri
   const best = page.sections[0];
   const folder = folderOf(page.filepath);
   return (
-    <li class="result" aria-current={current} onMouseEnter={choose}>
+    <li class="result" aria-current={current} onMouseEnter={choose} onFocusIn={choose}>
       <a href={href("note", page.filepath)}>
         <span class="name">{page.title}</span>
         {best?.heading && <span class="section">§ {best.heading}</span>}
@@ -366,8 +415,9 @@ function counted(results: Results | null, of: (page: FoundPage) => string[]): [s
   return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 10);
 }
 
-function Facet({ title, values, chosen, choose }: { title: string; values: [string, number][]; chosen: string | null; choose: (value: string | null) => void }) {
-  if (values.length < 2 && !chosen) return null;
+function Facet({ title, values, of, chosen, choose }: { title: string; values: [string, number][]; of: number; chosen: string | null; choose: (value: string | null) => void }) {
+  // What all results have tells nothing.
+  if (!chosen && values.every(([, number]) => number === of)) return null;
   return (
     <section>
       <h2>{title}</h2>

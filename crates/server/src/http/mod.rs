@@ -186,6 +186,7 @@ fn routes(content: Content, capacity: &Arc<Capacity>, opens_explorer: bool) -> (
             let service = Service::new(vault, capacity.clone());
             let name = root.file_name().map_or_else(|| "vault".to_owned(), |name| name.to_string_lossy().into_owned());
             let explorer = Explorer::new(service.clone(), name, Some(root));
+            tokio::spawn(explorer.clone().sample());
             if opens_explorer {
                 tokio::spawn(explorer.clone().lay_out_ahead());
             }

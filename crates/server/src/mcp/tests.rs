@@ -24,7 +24,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{McpServer, converse};
-use crate::service::{Capacity, IndexProgress, Report, Service, TrailPage, VaultChangeListener, VaultService};
+use crate::service::{
+    Capacity, IndexProgress, LastHour, Report, Service, TrailPage, VaultChangeListener, VaultService,
+};
 
 /// While shut, every read of a file waits.
 #[derive(Default)]
@@ -139,7 +141,14 @@ impl VaultService for OneRegistry {
 
     fn report(&self) -> Result<Report, ToolError> {
         let overview = self.registry.overview()?;
-        Ok(Report { indexed: true, overview, clients: Vec::new(), latency: Vec::new() })
+        Ok(Report {
+            indexed: true,
+            overview,
+            clients: Vec::new(),
+            latency: Vec::new(),
+            hour: LastHour::default(),
+            memory_mb: 0,
+        })
     }
     fn trail(&self, _: u64) -> Result<TrailPage, ToolError> {
         Ok(TrailPage::default())

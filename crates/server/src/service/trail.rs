@@ -12,6 +12,8 @@ use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::last_hour::{LastHour, MinuteLog, Reading, percentile};
+
 /// The client name of the explorer. Its own reads are left out: a person who watches does not watch himself.
 pub const EXPLORER: &str = "explorer";
 
@@ -110,6 +112,7 @@ struct TrailState {
     traces: VecDeque<Trace>,
     clients: BTreeMap<String, (u64, i64)>,
     tools: BTreeMap<&'static str, Durations>,
+    minutes: MinuteLog,
     /// The newest entry of memory's log that is in the trail.
     memory_head: Option<ChangeNumber>,
 }
@@ -145,7 +148,9 @@ impl Trail {
             durations.newest.pop_front();
         }
         durations.newest.push_back(ms as f32);
-        if who == EXPLORER && !writes {
+        let is_watching = who == EXPLORER && !writes;
+        inner.minutes.called(tool.name, ms as f32, who != EXPLORER, now_ns);
+        if is_watching {
             return;
         }
         inner.heard_of(who, at);
@@ -244,22 +249,26 @@ impl Trail {
     /// The tools that were called, by name.
     pub fn latencies(&self) -> Vec<ToolLatency> {
         let inner = self.0.lock();
-        let latency = |(tool, durations): (&&'static str, &Durations)| {
-            let mut sorted: Vec<f32> = durations.newest.iter().copied().collect();
-            sorted.sort_by(f32::total_cmp);
-            let percentile = |part: usize| {
-                let place = (sorted.len() * part / 100).min(sorted.len().saturating_sub(1));
-                sorted.get(place).map_or(0.0, |ms| (f64::from(*ms) * 100.0).round() / 100.0)
-            };
-            ToolLatency {
-                tool: (*tool).to_owned(),
-                calls: durations.calls,
-                failed: durations.failed,
-                p50_ms: percentile(50),
-                p95_ms: percentile(95),
-            }
+        let latency = |(tool, durations): (&&'static str, &Durations)| ToolLatency {
+            tool: (*tool).to_owned(),
+            calls: durations.calls,
+            failed: durations.failed,
+            p50_ms: percentile(&durations.newest, 50),
+            p95_ms: percentile(&durations.newest, 95),
         };
         inner.tools.iter().map(latency).collect()
+    }
+
+    /// Files wait for the index.
+    pub fn queued(&self, files: usize, now_ns: i64) {
+        self.0.lock().minutes.queued(files, now_ns);
+    }
+
+    /// The last hour, this minute with some newest values.
+    pub fn last_hour(&self, newest: Reading, now_ns: i64) -> LastHour {
+        let minutes = &mut self.0.lock().minutes;
+        minutes.read(newest, now_ns);
+        minutes.last_hour(now_ns)
     }
 }
 

@@ -12,6 +12,7 @@ use quipu_tools::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::last_hour::LastHour;
 use super::measure::Measure;
 use super::trail::{ClientCalls, ToolLatency, TrailPage};
 
@@ -86,6 +87,9 @@ pub struct Report {
     pub overview: Overview,
     pub clients: Vec<ClientCalls>,
     pub latency: Vec<ToolLatency>,
+    pub hour: LastHour,
+    /// Resident memory of the process that owns the vault, in MB; 0 where the system does not tell it.
+    pub memory_mb: u64,
 }
 
 /// A change of the notes, or of the tools.

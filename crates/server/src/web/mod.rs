@@ -49,6 +49,9 @@ const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it is checked whether the vault is indexed, before the graph is laid out.
 const INDEX_CHECK: Duration = Duration::from_millis(200);
 
+/// How often the state of the vault is sampled.
+const SAMPLE: Duration = Duration::from_secs(60);
+
 /// The shared state of the routes.
 pub(crate) struct Explorer {
     service: Arc<Service>,
@@ -86,6 +89,20 @@ impl Explorer {
             match asked.await {
                 Ok(None) => tokio::time::sleep(INDEX_CHECK).await,
                 Ok(Some(())) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Asks for the state of the vault once a minute, so that the plots of the last hour have no gaps while no page is open.
+    pub(crate) async fn sample(self: Arc<Self>) {
+        let mut minutes = tokio::time::interval(SAMPLE);
+        minutes.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            minutes.tick().await;
+            let explorer = self.clone();
+            let asked = tokio::task::spawn_blocking(move || explorer.service.vault().report().err());
+            if let Ok(Some(error)) = asked.await {
+                tracing::debug!(message = error.message, "the state of the vault is not sampled");
             }
         }
     }

@@ -9,8 +9,7 @@ use serde::Serialize;
 
 use super::answers::{WebRefusal, json_answer};
 use super::{Explorer, caller_of, is_local};
-use crate::own_files;
-use crate::service::{ClientCalls, ToolLatency};
+use crate::service::{ClientCalls, LastHour, ToolLatency};
 
 #[derive(Serialize)]
 struct Status<'e> {
@@ -27,6 +26,8 @@ struct Status<'e> {
     clients: Vec<ClientCalls>,
     latency: Vec<ToolLatency>,
     uptime_s: u64,
+    /// One number a minute, for plots.
+    hour: LastHour,
     memory_mb: u64,
 }
 
@@ -47,14 +48,7 @@ pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Reque
         clients: told.clients,
         latency: told.latency,
         uptime_s: explorer.started.elapsed().as_secs(),
-        memory_mb: resident_mb(),
+        hour: told.hour,
+        memory_mb: told.memory_mb,
     })
-}
-
-/// Memory of this process, where the system tells it in a file; else 0.
-fn resident_mb() -> u64 {
-    let status = own_files::text("/proc/self/status".as_ref()).ok().flatten().unwrap_or_default();
-    let kilobytes =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or(0) / 1024
 }
