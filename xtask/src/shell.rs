@@ -187,16 +187,12 @@ pub(crate) fn place_of(program: &str) -> Option<PathBuf> {
 
 /// Builds the binary and says where it is.
 pub(crate) fn build_binary(profile: Profile) -> anyhow::Result<PathBuf> {
-    let mut build = cargo(&["build", "--quiet", "--bin", "quipu"]);
-    let folder = match profile {
-        // With the features that the whole workspace asks of a dependency: with fewer, all of them are built once more.
-        Profile::Dev => {
-            build.arg("--workspace");
-            "debug"
-        }
+    let (mut build, folder) = match profile {
+        // Exactly what the tests build: any other selection of targets selects other features of dependencies, so cargo would
+        // build half of the workspace once more.
+        Profile::Dev => (cargo(&["test", "--quiet", "--workspace", "--locked", "--no-run"]), "debug"),
         Profile::Release => {
-            build.args(["--package", "quipu", "--release"]);
-            "release"
+            (cargo(&["build", "--quiet", "--bin", "quipu", "--package", "quipu", "--release"]), "release")
         }
     };
     run(&mut build)?;

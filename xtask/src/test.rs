@@ -71,25 +71,13 @@ pub(crate) fn run(quick: bool) -> ExitCode {
     if let Some(folder) = &database {
         steps.step("examples of the tools on a database", |tally| {
             let seeds = || {
-                let mut seeds = cargo(&["test", "--quiet", "--workspace", "--locked", "--test", "e2e"]);
+                let mut seeds = cargo(&["test", "--quiet", "--workspace", "--locked"]);
                 seeds.env("QUIPU_TEST_TEAM", "1").env("QUIPU_POSTGRES", folder);
                 seeds
             };
             cargo_test::run(seeds, &["seed_"], tally)
         });
     }
-    steps.step("tokens of identity providers", |tally| {
-        // Of the whole workspace, or all dependencies would be built once more with fewer features.
-        let feature =
-            ["--workspace", "--bin", "quipu", "--test", "e2e", "--features", "quipu/oauth", "--locked", "--quiet"];
-        shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
-        let tests = || {
-            let mut tests = cargo(&["test"]);
-            tests.args(feature);
-            tests
-        };
-        cargo_test::run(tests, &["oauth"], tally)
-    });
     steps.step("random renames", |tally| {
         *tally = ONE;
         shell::run(&mut shell::xtask(&["fuzz", "renames", "--rounds", &fuzz::renames::SHORT.to_string()])?)
@@ -99,7 +87,6 @@ pub(crate) fn run(quick: bool) -> ExitCode {
             *tally = ONE;
             deny::run()
         });
-        steps.step("instructions of the hot paths", |tally| instructions::run(false, tally));
         steps.step("crash rounds", |tally| {
             *tally = ONE;
             shell::run(&mut shell::xtask(&["crash"])?)
@@ -124,6 +111,22 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         });
         steps.step("peers", |tally| steps_of("peers", tally));
         steps.step("explorer", |tally| steps_of("explorer", tally));
+    }
+    // The last two build other features and targets, over what the steps before them use.
+    steps.step("tokens of identity providers", |tally| {
+        // Of the whole workspace, or all dependencies would be built once more with fewer features.
+        let feature =
+            ["--workspace", "--bin", "quipu", "--test", "e2e", "--features", "quipu/oauth", "--locked", "--quiet"];
+        shell::run(cargo(&["clippy"]).args(feature).args(["--", "-D", "warnings"]))?;
+        let tests = || {
+            let mut tests = cargo(&["test"]);
+            tests.args(feature);
+            tests
+        };
+        cargo_test::run(tests, &["oauth"], tally)
+    });
+    if !quick {
+        steps.step("instructions of the hot paths", |tally| instructions::run(false, tally));
     }
     steps.finish()
 }
