@@ -1,6 +1,6 @@
 //! The PostgreSQL with pgvector that the tests of its store start: a Python package that holds the programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
@@ -23,4 +23,10 @@ pub(crate) fn installed() -> anyhow::Result<PathBuf> {
 /// The same; without one, says that a check is skipped.
 pub(crate) fn installed_or_skipped() -> Option<PathBuf> {
     installed().inspect_err(|error| println!("skipped: {error:#}")).ok()
+}
+
+/// The older PostgreSQL that the package has beside the newest.
+pub(crate) fn older(newest: &Path) -> Option<PathBuf> {
+    let folder = newest.with_file_name("pginstall");
+    (folder != newest && folder.join("bin/initdb").is_file()).then_some(folder)
 }

@@ -112,7 +112,21 @@ pub(crate) fn run(quick: bool) -> ExitCode {
         steps.step("peers", |tally| steps_of("peers", tally));
         steps.step("explorer", |tally| steps_of("explorer", tally));
     }
-    // The last two build other features and targets, over what the steps before them use.
+    // The last steps build other features and targets, over what the steps before them use.
+    if let Some(folder) = database.as_deref().and_then(postgres::older) {
+        steps.step("store on an older PostgreSQL", |tally| {
+            let tests = || {
+                let mut tests = cargo(&["test", "--quiet", "--workspace", "--locked"]);
+                // Of the whole workspace, for the same reason as below.
+                for name in ["access", "memory_conformance", "servers", "vault_conformance"] {
+                    tests.args(["--test", name]);
+                }
+                tests.env("QUIPU_POSTGRES", &folder);
+                tests
+            };
+            cargo_test::run(tests, &[], tally)
+        });
+    }
     steps.step("tokens of identity providers", |tally| {
         // Of the whole workspace, or all dependencies would be built once more with fewer features.
         let feature =

@@ -1,6 +1,8 @@
 //! An open vault with everything that runs beside calls: indexing, watching, vectors. The owner of a folder has one, a process
 //! with its own index in memory, and each open graph of a database.
 
+use std::convert::Infallible;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,6 +21,9 @@ use crate::background::BackgroundWorker;
 use crate::own_files;
 use crate::served_vault::ServedVault;
 use crate::service::{ArgumentSummary, IndexProgress, Reading, Report, Trail, TrailPage, VaultChangeListener};
+
+/// How often old versions are deleted from the trash while a vault is open.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The work in the background of the calls.
 #[derive(Debug, Clone, Copy)]
@@ -60,11 +65,21 @@ struct BackgroundTasks {
     _background: Option<BackgroundWorker>,
     /// Not joined: a first pass that still runs is abandoned.
     _maintaining: JoinHandle<()>,
+    /// Dropped to end the wait for the next time that old versions are deleted.
+    _stop: Sender<Infallible>,
 }
 
 impl Engine {
     /// Starts the background tasks. Returns at once: calls wait for what they need.
     pub fn start(open: Arc<dyn ServedVault>, options: EngineOptions) -> anyhow::Result<Self> {
+        Self::start_with(open, options, PRUNE_INTERVAL)
+    }
+
+    fn start_with(
+        open: Arc<dyn ServedVault>,
+        options: EngineOptions,
+        prune_interval: Duration,
+    ) -> anyhow::Result<Self> {
         if let Some(why) = open.why_not_kept() {
             tracing::warn!("{why}");
         }
@@ -79,7 +94,9 @@ impl Engine {
         let maintainer = IndexMaintainer { open: open.clone(), reporter, trail: trail.clone(), options, watcher };
         let maintainer = Arc::new(maintainer);
         let keeping = maintainer.clone();
-        let maintaining = std::thread::Builder::new().name("index".into()).spawn(move || keeping.keep_current());
+        let (stop, stopped) = mpsc::channel();
+        let work = move || keeping.maintain(&stopped, prune_interval);
+        let maintaining = std::thread::Builder::new().name("index".into()).spawn(work);
         let maintaining = maintaining.context("while starting to index")?;
         if let Ok(memory) = open.memory() {
             let (memory, knowledge) = (Arc::downgrade(memory), Arc::downgrade(open.knowledge()));
@@ -89,7 +106,7 @@ impl Engine {
         }
         let background = options.background.then(|| BackgroundWorker::start(open.knowledge().clone()));
         let background = background.transpose().context("while starting the background")?;
-        let tasks = BackgroundTasks { _background: background, _maintaining: maintaining };
+        let tasks = BackgroundTasks { _background: background, _maintaining: maintaining, _stop: stop };
         // The listener is kept by the vault itself: a strong reference would keep it open for ever.
         let (changes, knowledge) = (trail.clone(), Arc::downgrade(open.knowledge()));
         let engine = Self { open, registry, trail, maintainer, tasks: Mutex::new(Some(tasks)) };
@@ -197,6 +214,7 @@ fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
         drop(memory);
         match embedded {
             Ok(Embedded { missing: 0, .. }) => std::thread::sleep(IDLE),
+            Ok(Embedded { done: 0, elsewhere: 1.., .. }) => std::thread::sleep(IDLE),
             // A provider whose vectors cannot be used must not be asked in a loop.
             Ok(Embedded { done: 0, .. }) => std::thread::sleep(AFTER_FAILURE),
             Ok(_) => {}
@@ -222,6 +240,17 @@ struct IndexMaintainer {
 }
 
 impl IndexMaintainer {
+    /// Runs until the engine stops. The vault is not kept open meanwhile.
+    fn maintain(self: Arc<Self>, stopped: &Receiver<Infallible>, prune_interval: Duration) {
+        self.keep_current();
+        let maintainer = Arc::downgrade(&self);
+        drop(self);
+        while stopped.recv_timeout(prune_interval) == Err(RecvTimeoutError::Timeout) {
+            let Some(maintainer) = maintainer.upgrade() else { return };
+            maintainer.prune_trash();
+        }
+    }
+
     /// Indexes first and watches afterwards: on a big vault both take a while, and clients wait for the index only.
     fn keep_current(&self) {
         if self.options.first_pass != FirstPass::Followed {
@@ -343,26 +372,104 @@ impl WarningReporter {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{io, thread};
 
     use quipu_core::parse::TitleRule;
     use quipu_core::ports::StoreError;
     use quipu_core::{Parts, Session};
     use quipu_testkit::store_conformance::NoteStorage;
     use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
+    use quipu_tools::RegistryOptions;
 
     use super::*;
 
-    #[test]
-    fn errors_for_clients_contain_no_absolute_paths() {
+    fn knowledge() -> Arc<Knowledge> {
         let clock = Arc::new(FixedClock::default());
-        let knowledge = Arc::new(Knowledge::new(Parts {
+        Arc::new(Knowledge::new(Parts {
             vault: Arc::new(MemVault::from_fixture(clock.clone(), "")),
             store: Arc::new(MemNoteStorage::default().open()),
             clock,
             sources: Arc::new(MemSources::default()),
             title_rule: TitleRule::default(),
             stale_after: Knowledge::STALE_AFTER,
-        }));
+        }))
+    }
+
+    /// A vault that counts how often its old versions are deleted.
+    struct CountingVault {
+        knowledge: Arc<Knowledge>,
+        pruned: AtomicUsize,
+    }
+
+    impl ServedVault for CountingVault {
+        fn root(&self) -> Option<&Path> {
+            None
+        }
+
+        fn knowledge(&self) -> &Arc<Knowledge> {
+            &self.knowledge
+        }
+
+        fn memory(&self) -> Result<&Arc<Memory>, String> {
+            Err("none".to_owned())
+        }
+
+        fn registry(&self) -> Registry {
+            Registry::new(self.knowledge.clone(), RegistryOptions::default())
+        }
+
+        fn read(&self, _: FirstPass) -> Result<(), IndexError> {
+            Ok(())
+        }
+
+        fn is_index_taken(&self) -> bool {
+            false
+        }
+
+        fn why_not_kept(&self) -> Option<String> {
+            None
+        }
+
+        fn watch(&self, _: Box<dyn Fn(Result<FileBatch, String>) + Send>) -> Result<Box<dyn Send>, String> {
+            Err("none".to_owned())
+        }
+
+        fn prune_trash(&self, _: i64) -> io::Result<usize> {
+            self.pruned.fetch_add(1, Ordering::Relaxed);
+            Ok(0)
+        }
+
+        fn save(&self) {}
+
+        fn run_command(self: Arc<Self>, _: &Engine, _: Value) -> Value {
+            Value::Null
+        }
+    }
+
+    #[test]
+    fn old_versions_are_deleted_again_while_a_vault_stays_open() {
+        let vault = Arc::new(CountingVault { knowledge: knowledge(), pruned: AtomicUsize::new(0) });
+        let options =
+            EngineOptions { watches: false, background: false, trash_days: 30, first_pass: FirstPass::Followed };
+        let engine = Engine::start_with(vault.clone(), options, Duration::from_millis(5)).unwrap();
+        let started = Instant::now();
+        while vault.pruned.load(Ordering::Relaxed) < 3 {
+            assert!(started.elapsed() < Duration::from_secs(20), "old versions are deleted once");
+            thread::sleep(Duration::from_millis(5));
+        }
+        engine.stop();
+        drop(engine);
+        while Arc::strong_count(&vault) > 1 {
+            assert!(started.elapsed() < Duration::from_secs(20), "the vault stays open");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn errors_for_clients_contain_no_absolute_paths() {
+        let knowledge = knowledge();
         let reporter = WarningReporter { knowledge, root: Some("/home/ada/notes".into()) };
         reporter.warn("cannot watch: No such file about [\"/home/ada/notes/a\"]");
         let error = StoreError::new("write the index", "disk I/O error at /home/ada/notes/.quipu/index/catalog.db");

@@ -25,9 +25,12 @@ pub enum DatabaseError {
         /// The last attempt's error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// No connection became free, or none could be opened in time.
+    /// None could be opened in time.
     #[error("no connection to the database: {0}")]
     Pool(String),
+    /// Other calls use all connections of this kind.
+    #[error("no connection to the database became free")]
+    Busy,
     /// A connection gave no answer.
     #[error("the database did not answer")]
     NoAnswer,
@@ -42,8 +45,11 @@ pub enum DatabaseError {
 impl DatabaseError {
     /// Whether the database could not be reached, as opposed to another transaction in the way.
     pub(crate) fn is_outage(&self) -> bool {
-        let Self::Sql(error) = self else { return self.is_transient() };
-        self.is_transient() && error.code().is_none_or(|state| !["40", "55"].contains(&&state.code()[..2]))
+        let Self::Sql(error) = self else { return matches!(self, Self::Pool(_) | Self::NoAnswer) };
+        let in_the_way = |state: &SqlState| {
+            ["40", "55"].contains(&&state.code()[..2]) || *state == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+        };
+        self.is_transient() && !error.code().is_some_and(in_the_way)
     }
 
     /// Whether an attempt ended without the database's answer. After a commit was sent, that is no failure yet.
@@ -56,7 +62,7 @@ impl DatabaseError {
     pub(crate) fn is_transient(&self) -> bool {
         let error = match self {
             Self::Sql(error) => error,
-            Self::Pool(_) | Self::NoAnswer => return true,
+            Self::Pool(_) | Self::NoAnswer | Self::Busy => return true,
             Self::Unreachable { .. } | Self::Row(_) => return false,
         };
         let Some(state) = error.code() else {
@@ -70,6 +76,8 @@ impl DatabaseError {
                 SqlState::T_R_DEADLOCK_DETECTED,
                 SqlState::READ_ONLY_SQL_TRANSACTION,
                 SqlState::LOCK_NOT_AVAILABLE,
+                // This process was suspended in a transaction, which the database has ended.
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             ]
             .contains(state)
     }
@@ -100,7 +108,7 @@ impl DatabaseError {
         match self {
             Self::Unreachable { .. } => Some(self.to_string()),
             Self::Sql(error) => error.code().and_then(cause).map(|cause| format!("{cause}; retry once that is fixed")),
-            Self::Row(_) | Self::Pool(_) | Self::NoAnswer => None,
+            Self::Row(_) | Self::Pool(_) | Self::NoAnswer | Self::Busy => None,
         }
     }
 }

@@ -32,7 +32,7 @@ impl Graph {
 pub struct GraphLimits {
     /// Notes.
     pub max_notes: Option<i64>,
-    /// Bytes of all notes together.
+    /// Bytes of notes, kept versions and memory.
     pub max_bytes: Option<i64>,
     /// Calls a second at each server.
     pub max_rate: Option<i64>,
@@ -47,7 +47,7 @@ pub struct GraphUsage {
     pub created: Timestamp,
     /// Notes.
     pub notes: i64,
-    /// Bytes of all notes together.
+    /// Bytes of notes, kept versions and memory.
     pub bytes: i64,
     /// How much it may hold.
     pub limits: GraphLimits,
@@ -122,8 +122,9 @@ impl PostgresDatabase {
     /// All graphs in order of name, and how much each holds. Only the owner of the tables sees the sizes.
     pub fn graph_usage(&self) -> Result<Vec<GraphUsage>, DatabaseError> {
         let sql = "SELECT id, name, uid::text, (extract(epoch FROM created_at) * 1000000)::bigint, \
-                   coalesce(notes, 0), coalesce(bytes, 0), max_notes, max_bytes, max_rate \
-                   FROM graph LEFT JOIN note_head ON graph = id ORDER BY name";
+                   coalesce(notes, 0), coalesce(note.bytes + kept_bytes + memory.bytes, 0), max_notes, max_bytes, max_rate \
+                   FROM graph LEFT JOIN note_head note ON note.graph = id LEFT JOIN memory_head memory ON memory.graph = id \
+                   ORDER BY name";
         let read = |row: &_| {
             Ok(GraphUsage {
                 graph: graph(row)?,

@@ -6,6 +6,7 @@
 mod connection;
 mod failure;
 mod graphs;
+mod limits;
 mod memory;
 mod migrate;
 mod notes;

@@ -15,6 +15,9 @@ DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'quipu_server') THEN
         CREATE ROLE quipu_server LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
     END IF;
+-- Another run, for another database of the same server, may have created them meanwhile.
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;
 END $$;
 -- Where it is available: with it, each text is embedded once for all servers.
 DO $$ BEGIN
@@ -27,12 +30,12 @@ ALTER SCHEMA quipu OWNER TO quipu_admin;
 DO $$
 DECLARE name TEXT;
 BEGIN
-    -- Tables that another user made before.
+    -- Tables and functions that another user made before.
     FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'quipu' LOOP
         EXECUTE format('ALTER TABLE quipu.%I OWNER TO quipu_admin', name);
     END LOOP;
-    IF to_regprocedure('quipu.count_notes()') IS NOT NULL THEN
-        ALTER FUNCTION quipu.count_notes() OWNER TO quipu_admin;
-    END IF;
+    FOR name IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = to_regnamespace('quipu') LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO quipu_admin', name);
+    END LOOP;
 END $$;
 -- Rights on the tables. `quipu db migrate` runs the same for new ones.

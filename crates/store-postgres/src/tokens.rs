@@ -177,7 +177,7 @@ impl PostgresTokens {
             // The follower of the graph and the list of graphs notice the end of an outage.
             Some((_, kept)) if self.database.unreachable_since().is_some() => return Ok(kept),
             Some((_, kept)) => match self.database.read_now(Scope::Shared, read) {
-                Err(error) if error.is_outage() => return Ok(kept),
+                Err(error) if error.is_transient() => return Ok(kept),
                 found => found?,
             },
             None => self.database.read(Scope::Shared, read)?,

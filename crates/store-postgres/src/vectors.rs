@@ -23,8 +23,8 @@ use crate::graphs::Graph;
 use crate::request::random_key;
 use crate::row::{self, BadRow};
 
-/// How long a claim lasts: a batch of passages takes a second, on a busy machine a few.
-const CLAIM: Duration = Duration::from_secs(15);
+/// How long a claim lasts: a batch of texts takes a second, on a busy machine a few.
+pub(crate) const CLAIM: Duration = Duration::from_secs(15);
 
 /// Vectors fetched by one query: a few megabytes.
 const FETCHED: usize = 4096;

@@ -1,16 +1,19 @@
-//! Who may do what in a database: roles, the isolation of graphs, limits, tokens, and programs of another version.
+//! Who may do what in a database: roles, the isolation of graphs, limits, and tokens.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use quipu_core::RequestKey;
-use quipu_core::memory::EntityId;
+use quipu_core::memory::{EntityId, ObservationId};
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{Author, FileChange, MemoryStore, TextOwner, VaultFiles, WriteError};
+use quipu_core::ports::{
+    ApplyError, Author, ChangeNumber, FileChange, MemoryChange, MemoryStore, TextOwner, UndoError, VaultFiles,
+    WriteError,
+};
 use quipu_store_postgres::{
     Graph, GraphError, GraphLimits, NewToken, PostgresDatabase, PostgresMemory, PostgresTokens, PostgresVault,
-    SchemaError, TokenError, roles_sql,
+    TokenError, roles_sql,
 };
 use quipu_testkit::memory_conformance::{author, create, observe};
 use quipu_testkit::postgres::{self, sql, try_sql};
@@ -110,6 +113,11 @@ fn names_are_looked_up_by_index_under_row_level_security() {
     assert!(plan.contains("alias_by_hash") && plan.contains("alias_hash ="), "{plan}");
 }
 
+/// Sets the limits of the graph `team`.
+fn limit(database: &PostgresDatabase, max_notes: Option<i64>, max_bytes: Option<i64>) {
+    database.limit_graph("team", GraphLimits { max_notes, max_bytes, max_rate: None }).expect("it exists");
+}
+
 #[test]
 fn limits_of_a_graph_stop_growth_and_nothing_else() {
     let Some(url) = postgres::database() else { return };
@@ -122,9 +130,7 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
     };
     vault.apply(&[new_note("a.md", b"12345"), new_note("b.md", b"12345")]).expect("no limit");
     assert_eq!(usage(), (2, 10));
-    database
-        .limit_graph("team", GraphLimits { max_notes: Some(2), max_bytes: Some(12), max_rate: None })
-        .expect("it exists");
+    limit(&database, Some(2), Some(12));
     let refused = |change: FileChange| match vault.apply(&[change]) {
         Err(error @ WriteError::Full { .. }) => error.to_string(),
         other => panic!("{other:?}"),
@@ -137,18 +143,44 @@ fn limits_of_a_graph_stop_growth_and_nothing_else() {
         let expected = vault.read(&path(at)).expect("readable").expect("it exists").hash;
         FileChange::Replace { path: path(at), expected, bytes: bytes.to_vec() }
     };
-    assert!(refused(replace("a.md", b"12345678")).contains("its limit of 12 bytes"));
-    vault.apply(&[replace("a.md", b"1234567")]).expect("exactly the limit");
-    database
-        .limit_graph("team", GraphLimits { max_notes: Some(1), max_bytes: Some(1), max_rate: None })
-        .expect("it exists");
-    vault.apply(&[replace("a.md", b"1234")]).expect("it becomes smaller");
+    assert!(refused(replace("a.md", b"123")).contains("its limit of 12 bytes"), "the old version is kept");
+    vault.apply(&[replace("a.md", b"12")]).expect("exactly the limit");
+    assert!(usage().1 > 12, "a version counts with what is recorded about it");
+    assert!(refused(replace("a.md", b"")).contains("its limit of 12 bytes"), "nor can edits fill the database");
     let b = vault.read(&path("b.md")).expect("readable").expect("it exists");
-    vault.apply(&[FileChange::Delete { path: path("b.md"), expected: b.hash }]).expect("it becomes smaller");
-    assert_eq!(usage(), (1, 4));
+    vault.apply(&[FileChange::Delete { path: path("b.md"), expected: b.hash }]).expect("deleting is allowed");
     let trashed = vault.trashed().expect("readable").remove(0);
     assert!(matches!(vault.restore(&trashed), Err(WriteError::Full { .. })));
-    assert_eq!(usage(), (1, 4));
+    vault.prune(i64::MAX).expect("writable");
+    assert_eq!(usage(), (1, 2), "without its old versions");
+    vault.apply(&[replace("a.md", b"1234567890")]).expect("there is room again");
+}
+
+#[test]
+fn memory_counts_against_the_limit_of_a_graph() {
+    let Some(url) = postgres::database() else { return };
+    let database = migrated(&url);
+    let graph = database.create_graph("team").expect("free");
+    let memory = PostgresMemory::new(database.clone(), &graph);
+    let used = || database.graph_usage().expect("readable").remove(0).bytes;
+    memory.apply(&[create("Ada"), observe(1, &"x".repeat(1000))], &author(1)).expect("no limit");
+    let before = used();
+    assert!(before > 1000, "{before}");
+    limit(&database, None, Some(before + 1500));
+    memory.apply(&[observe(1, &"x".repeat(1000))], &author(1)).expect("within the limit");
+    let full = memory.apply(&[observe(1, &"x".repeat(1000))], &author(1)).expect_err("beyond it");
+    let ApplyError::Failed(failure) = full else { panic!("{full}") };
+    assert!(failure.advice.expect("advice").starts_with("the graph has reached its limit of "), "and says what to do");
+    assert_eq!(memory.head().expect("readable").0, 2, "nothing was changed");
+    let delete = MemoryChange::DeleteObservation { id: ObservationId(1) };
+    memory.apply(&[delete], &author(1)).expect("deleting is allowed");
+    let undone = memory.undo(ChangeNumber(3), &author(1)).expect_err("it would come back");
+    assert!(matches!(undone, UndoError::Failed(_)), "{undone}");
+    let vault = PostgresVault::new(database.clone(), &graph);
+    assert!(matches!(vault.apply(&[new_note("a.md", &[b'x'; 1000])]), Err(WriteError::Full { .. })), "notes share it");
+    let before = used();
+    memory.redact(TextOwner::Entity(EntityId(1)), "asked for", &author(2)).expect("it exists");
+    assert!(used() < before - 2000, "redacted texts do not count: {before}, {}", used());
 }
 
 #[test]
@@ -212,48 +244,6 @@ fn tokens_are_kept_as_hashes_and_revoked_for_running_servers() {
         assert!(revoked.elapsed() < Duration::from_secs(10), "a revoked token is rejected within seconds");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// Servers are upgraded one by one: the schema first, while programs of the version before still write.
-#[test]
-fn schema_of_the_version_before_is_migrated_under_its_programs() {
-    let Some(url) = postgres::database() else { return };
-    let database = PostgresDatabase::connect(&url).expect("reachable");
-    assert_eq!(database.schema().expect("readable").check(), Err(SchemaError::Missing));
-    sql(
-        &url,
-        "CREATE SCHEMA quipu; CREATE TABLE quipu.migration (number INTEGER PRIMARY KEY, needs INTEGER NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())",
-    );
-    for (number, migration) in [
-        (1, include_str!("../src/migrations/001_memory.sql")),
-        (2, include_str!("../src/migrations/002_notes.sql")),
-        (3, include_str!("../src/migrations/003_note_history.sql")),
-    ] {
-        sql(&url, &format!("SET search_path = quipu; {migration}"));
-        sql(&url, &format!("INSERT INTO quipu.migration (number, needs) VALUES ({number}, {number})"));
-    }
-    sql(
-        &url,
-        "INSERT INTO quipu.graph (name) VALUES ('team'); INSERT INTO quipu.note_head VALUES (1); INSERT INTO quipu.memory_head VALUES (1)",
-    );
-    // As a program of that version writes.
-    let old_program = |name: &str| {
-        let write = "INSERT INTO quipu.note (graph, path, path_key, bytes, hash, modified_ns) SELECT 1, p, p, 'abc', sha256('abc'), 1 FROM";
-        sql(&url, &format!("{write} unnest(ARRAY['{name}.md', '{name}2.md']) AS p"));
-        sql(
-            &url,
-            "INSERT INTO quipu.alias (graph, entity, position, alias, alias_key) SELECT 1, 1, 1, 'x', 'x' WHERE false",
-        );
-    };
-    old_program("before");
-    let old = database.schema().expect("readable").check();
-    assert!(matches!(old, Err(SchemaError::Old { current: 3, .. })), "{old:?}");
-    database.migrate().expect("migrations are additive");
-    let schema = database.schema().expect("readable");
-    assert!(schema.check().is_ok() && schema.needs <= 3, "{schema:?}");
-    old_program("after");
-    let usage = database.graph_usage().expect("readable").remove(0);
-    assert_eq!((usage.notes, usage.bytes), (4, 12), "notes of both programs are counted");
 }
 
 /// A server redacts with the rights that it has, and no table has the text afterwards.

@@ -243,6 +243,74 @@ fn outage_is_reported_with_its_start_after_a_bounded_wait() {
     assert!(database.unreachable_since().is_some());
 }
 
+/// Another transaction is in the way, and the database is there: the error says which of the two it is.
+#[test]
+fn held_lock_is_reported_as_such_after_a_bounded_wait() {
+    let Some(url) = postgres::database() else { return };
+    let address = DatabaseAddress::parse(&url).expect("an address").with_patience(Duration::from_secs(3));
+    let database = Arc::new(PostgresDatabase::connect_to(&address).expect("reachable"));
+    let graph = graph(&database, "team");
+    let vault = PostgresVault::new(database.clone(), &graph);
+    thread::scope(|scope| {
+        let url = &url;
+        scope.spawn(move || postgres::sql(url, "BEGIN; SELECT FROM quipu.note_head FOR UPDATE; SELECT pg_sleep(8)"));
+        let locks =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+        while postgres::sql(url, locks) != "1" {
+            thread::sleep(Duration::from_millis(20));
+        }
+        let started = Instant::now();
+        let path = VaultPath::parse("a.md").expect("a path");
+        let refused = vault.apply(&[FileChange::Create { path, bytes: Vec::new() }]).expect_err("it is locked");
+        let waited = started.elapsed();
+        assert!(refused.to_string().contains("the database was busy with other transactions for"), "{refused}");
+        assert!(waited > Duration::from_secs(2) && waited < Duration::from_secs(6), "{waited:?}");
+        assert_eq!(database.unreachable_since(), None);
+        assert_eq!(vault.head().expect("reads do not wait for the lock"), 0);
+    });
+}
+
+/// Its system answers, so that connections seem to be there, and it does not.
+#[test]
+fn suspended_database_is_reported_after_a_bounded_wait() {
+    let Some(mut cluster) = postgres::Cluster::of_test() else { return };
+    let address = DatabaseAddress::parse(&cluster.database()).expect("an address");
+    let database = PostgresDatabase::connect_to(&address.with_patience(Duration::from_secs(8))).expect("reachable");
+    graph(&database, "team");
+    cluster.freeze();
+    let ask = || {
+        let started = Instant::now();
+        (database.graphs().expect_err("it is suspended").to_string(), started.elapsed())
+    };
+    let ((first, waited), (second, soon)) = (ask(), ask());
+    assert!(first.contains("unreachable since 20") && first == second, "{first}; {second}");
+    assert!(waited < Duration::from_secs(14) && soon < Duration::from_secs(6), "{waited:?}, {soon:?}");
+    cluster.thaw();
+    assert_eq!(database.graphs().expect("it answers again").len(), 1);
+    assert_eq!(database.unreachable_since(), None);
+}
+
+/// Calls leave a suspended primary for the next host, although its connections look healthy.
+#[test]
+fn suspended_host_is_left_for_the_next() {
+    let (Some(mut first), Some(second)) = (postgres::Cluster::of_test(), postgres::Cluster::of_test()) else { return };
+    let urls = [first.database(), second.database()];
+    for (url, name) in urls.iter().zip(["one", "two"]) {
+        graph(&PostgresDatabase::connect(url).expect("reachable"), name);
+    }
+    let (login, rest) = urls[0].split_once('@').expect("a user");
+    let host = |url: &str| url.split_once('@').expect("a user").1.split_once('/').expect("a name").0.to_owned();
+    let (_, name) = rest.split_once('/').expect("a name");
+    let database = PostgresDatabase::connect(&format!("{login}@{},{}/{name}", host(&urls[0]), host(&urls[1])));
+    let database = database.expect("the first host answers");
+    let names =
+        || -> Vec<String> { database.graphs().expect("a host answers").into_iter().map(|graph| graph.name).collect() };
+    assert_eq!(names(), ["one"]);
+    first.freeze();
+    assert_eq!(names(), ["two"]);
+    first.thaw();
+}
+
 fn graph(database: &PostgresDatabase, name: &str) -> Graph {
     database.migrate().expect("the schema can be made");
     database.create_graph(name).expect("the name is free")

@@ -282,3 +282,31 @@ fn refused_request_is_not_applied_by_a_slower_server() {
     assert_eq!(slower.refuse_request(RequestKey(8)).expect("writable"), Some(path("b.md")), "it was applied before");
     slower.apply_for(&create("b.md"), &WriteOrigin::retried(RequestKey(8))).expect("it was applied");
 }
+
+/// Two servers delete old versions at once, some at a time, while another writes.
+#[test]
+fn old_versions_are_deleted_beside_writes() {
+    const VERSIONS: usize = 1300;
+    let Some(url) = postgres::database() else { return };
+    let vault = notes(&url);
+    vault.apply(&[FileChange::Create { path: path("a.md"), bytes: b"0".to_vec() }]).expect("the path is free");
+    let kept = format!(
+        "INSERT INTO quipu.note_version (graph, change, position, path, bytes, hash, modified_ns, reason, at_ns) \
+         SELECT 1, -n, 1, 'a.md', 'x', sha256('x'), n, 'replaced', n FROM generate_series(1, {VERSIONS}) n; \
+         INSERT INTO quipu.note_write (graph, change, at_ns, client) \
+         SELECT 1, -n, n, 'old' FROM generate_series(1, {VERSIONS}) n"
+    );
+    postgres::sql(&url, &kept);
+    let pruned: usize = thread::scope(|scope| {
+        let pruning: Vec<_> = (0..2).map(|_| scope.spawn(|| notes(&url).prune(1_000_000).expect("writable"))).collect();
+        for number in 1..20 {
+            let FileContent { hash: expected, .. } = vault.read(&path("a.md")).expect("readable").expect("it exists");
+            let bytes = number.to_string().into_bytes();
+            vault.apply(&[FileChange::Replace { path: path("a.md"), expected, bytes }]).expect("no lock is in the way");
+        }
+        pruning.into_iter().map(|pruned| pruned.join().expect("no panic")).sum()
+    });
+    assert_eq!(pruned, VERSIONS);
+    let left = "SELECT (SELECT count(*) FROM quipu.note_version) || ' ' || (SELECT count(*) FROM quipu.note_write)";
+    assert_eq!(postgres::sql(&url, left), "19 20", "newer ones stay");
+}

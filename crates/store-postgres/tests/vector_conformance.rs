@@ -1,4 +1,5 @@
-//! The rules of the vector port, over the vectors of a server on a real PostgreSQL: an index in memory, completed from the database.
+//! The rules of the ports of notes and vectors, over the index of a server on a real PostgreSQL: in memory, with vectors that are
+//! completed from the database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -136,4 +137,5 @@ mod conformance {
     use super::ServerStorage;
 
     quipu_testkit::vector_conformance!(storage!());
+    quipu_testkit::store_conformance!(storage!());
 }

@@ -68,7 +68,7 @@ pub struct Cluster {
     keeper: Child,
 }
 
-/// Runs the server until its standard input ends, and stops or starts it at an order.
+/// Runs the server until its standard input ends, and stops, starts or suspends it at an order.
 const KEEPER: &str = r#"
 folder=$1
 start() {
@@ -81,8 +81,11 @@ while read -r order; do
     case $order in
         stop) kill -QUIT $server; wait $server ;;
         start) start ;;
+        freeze) kill -STOP $server $(cat /proc/$server/task/*/children) ;;
+        thaw) kill -CONT $server $(cat /proc/$server/task/*/children) ;;
     esac
 done
+kill -CONT $server $(cat /proc/$server/task/*/children) 2>/dev/null
 kill -INT $server
 wait $server
 rm -rf "$1"
@@ -114,6 +117,20 @@ impl Cluster {
     /// Starts it again.
     pub fn start_again(&mut self) {
         self.order("start");
+        self.await_start();
+    }
+
+    /// Suspends the server with all its processes: connections stay open, and nothing is answered.
+    pub fn freeze(&mut self) {
+        self.order("freeze");
+        while self.is_ready() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Continues it.
+    pub fn thaw(&mut self) {
+        self.order("thaw");
         self.await_start();
     }
 
@@ -156,7 +173,7 @@ impl Cluster {
 
     fn is_ready(&self) -> bool {
         let mut ready = run_as(self.owner, self.programs.join("pg_isready"), &self.folder);
-        ready.arg("-q").arg("-h").arg(&self.folder).status().is_ok_and(|status| status.success())
+        ready.arg("-q").args(["-t", "1", "-h"]).arg(&self.folder).status().is_ok_and(|status| status.success())
     }
 
     fn create_database(&self, number: usize) -> String {

@@ -91,6 +91,22 @@ impl Overview {
     }
 }
 
+impl Overview {
+    /// Adds a warning about the server itself, before those of notes.
+    pub fn warn_first(&mut self, message: String) {
+        self.warnings_total += 1;
+        let place = self.warnings.iter().position(|group| group.kind == WarningTopic::Other);
+        let mut group = match place {
+            Some(place) => self.warnings.remove(place),
+            None => WarningGroup { kind: WarningTopic::Other, total: 0, first: Vec::new() },
+        };
+        group.total += 1;
+        group.first.insert(0, message);
+        group.first.truncate(WARNINGS);
+        self.warnings.insert(0, group);
+    }
+}
+
 impl Registry {
     /// The vault and its memory at this moment.
     pub fn overview(&self) -> Result<Overview, ToolError> {
@@ -125,7 +141,7 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    use super::{WARNINGS, WarningGroup, WarningTopic};
+    use super::{Overview, WARNINGS, WarningGroup, WarningTopic};
     use crate::testing::Harness;
 
     #[test]
@@ -152,5 +168,21 @@ mod tests {
             overview.warnings.iter().map(|group| (group.kind, group.total, group.first.len())).collect();
         let expected = [(WarningTopic::BrokenLink, WARNINGS + 7, WARNINGS), (WarningTopic::Frontmatter, 1, 1)];
         assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn warning_about_the_server_is_the_first() {
+        let mut overview = Overview::default();
+        for number in 0..=WARNINGS {
+            overview.warn(WarningTopic::Other, "a.md", || number.to_string());
+            overview.warn(WarningTopic::BrokenLink, "a.md", || number.to_string());
+        }
+        overview.warn_first("it is out of date".to_owned());
+        let first = &overview.warnings[0];
+        assert_eq!(
+            (first.first[0].as_str(), first.first.len(), first.total),
+            ("it is out of date", WARNINGS, WARNINGS + 2)
+        );
+        assert_eq!(overview.warnings_total, 2 * WARNINGS + 3);
     }
 }

@@ -56,6 +56,9 @@ pub struct ResourcePage {
     pub resources: Vec<Resource>,
     /// Requests the next page; `None` on the last one.
     pub next_cursor: Option<String>,
+    /// Why this may be out of date: the server lacks the latest changes by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<String>,
 }
 
 /// A note's whole file.
@@ -65,6 +68,9 @@ pub struct ResourceText {
     pub uri: String,
     /// Frontmatter included.
     pub text: String,
+    /// Why this may be out of date: the server lacks the latest changes by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<String>,
 }
 
 /// Ids that start with a typed prefix.
@@ -74,6 +80,9 @@ pub struct Completion {
     pub values: Vec<String>,
     /// The number of all matches.
     pub total: usize,
+    /// Why this may be out of date: the server lacks the latest changes by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<String>,
 }
 
 impl Registry {
@@ -109,7 +118,7 @@ impl Registry {
         }
         let more = notes.peek().is_some();
         let next_cursor = resources.last().filter(|_| more).map(|resource| format!("{CURSOR}{}", resource.name));
-        Ok(ResourcePage { resources, next_cursor })
+        Ok(ResourcePage { resources, next_cursor, lag: None })
     }
 
     /// A note's file as it is now; `None` if the URI names no note.
@@ -117,7 +126,7 @@ impl Registry {
         let Some(id) = id_of(uri) else { return Ok(None) };
         let Some(read) = self.knowledge.read(session, &id)? else { return Ok(None) };
         self.knowledge.show_whole(session, &read);
-        Ok(Some(ResourceText { uri: uri_of(&read.note().id), text: read.text }))
+        Ok(Some(ResourceText { uri: uri_of(&read.note().id), text: read.text, lag: None }))
     }
 
     /// The id in a URI, whether or not the note exists; `None` if the URI is not one of a note.
@@ -132,7 +141,7 @@ impl Registry {
         let mut values: Vec<String> = found.into_iter().map(|key| snapshot.note(key).id.to_string()).collect();
         let total = values.len();
         values.truncate(limit);
-        Completion { values, total }
+        Completion { values, total, lag: None }
     }
 }
 
@@ -217,7 +226,7 @@ mod tests {
     fn ids_are_completed() {
         let harness = Harness::new("//- notes/a.md\n//- Notes/b.md\n//- other.md\n");
         let completion = harness.registry.complete_note_id("NOTES/", 1);
-        assert_eq!(completion, Completion { values: vec!["notes/a.md".into()], total: 2 });
+        assert_eq!(completion, Completion { values: vec!["notes/a.md".into()], total: 2, lag: None });
         assert_eq!(harness.registry.complete_note_id("x", 100).total, 0);
     }
 }

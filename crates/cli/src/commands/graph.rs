@@ -77,7 +77,7 @@ struct LimitOptions {
     /// Refuse new notes beyond this number, or none.
     #[arg(long, value_name = "NUMBER", value_parser = limit)]
     max_notes: Option<Limit>,
-    /// Refuse to grow beyond this size of all notes: bytes, or with KB, MB or GB, or none.
+    /// Refuse to grow beyond this size of notes, versions and memory: bytes, or with KB, MB or GB, or none.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     max_bytes: Option<Limit>,
     /// Refuse calls beyond this number a second at each server, or none; a burst may be twice as many.

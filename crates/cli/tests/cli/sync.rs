@@ -133,6 +133,33 @@ fn wrong_graphs_and_a_second_run_are_explained() {
     team.succeed(&["pull", "--graph", "team"]);
 }
 
+/// A full graph stops neither a push nor a mirror: what it cannot hold is named, and stays in the folder.
+#[test]
+fn notes_that_a_full_graph_cannot_hold_are_named_and_stay() {
+    let Some(team) = Team::ready("//- a.md\n1\n//- b.md\n2\n") else { return };
+    team.succeed(&["push"]);
+    team.succeed(&["graph", "limit", "team", "--max-notes", "3"]);
+    for name in ["c.md", "d.md", "e.md"] {
+        team.sandbox.write(name, "new");
+    }
+    team.sandbox.write("b.md", "changed");
+    let pushed = team.run(&["push"]).expect(1);
+    assert!(pushed.stdout.contains("1 created, 1 changed"), "{pushed}");
+    assert!(pushed.stderr.contains("cannot synchronise 2 notes"), "{pushed}");
+    assert!(
+        pushed.stderr.contains("d.md: the graph has reached its limit of 3 notes; an administrator can raise it"),
+        "{pushed}"
+    );
+    let graph = graph(&team);
+    assert_eq!((text(&graph, "b.md").as_deref(), text(&graph, "d.md")), (Some("changed"), None));
+    let mut mirror = Mirror::start(&team);
+    team.sandbox.write("a.md", "changed too");
+    wait_for("the mirror goes on", || text(&graph, "a.md").as_deref() == Some("changed too"));
+    assert!(mirror.child.try_wait().unwrap().is_none(), "it runs");
+    assert_eq!(file(&team.sandbox, "e.md").as_deref(), Some("new"), "and stays in the folder");
+    assert_eq!(graph.list().unwrap().files.len(), 3);
+}
+
 /// A running mirror of the graph `team`.
 struct Mirror {
     child: Child,

@@ -122,6 +122,17 @@ pub trait MemoryStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure>;
 
+    /// The vectors of some owners, as other processes may have stored them since they were last read.
+    fn vectors_of(&self, _space: &str, _owners: &[TextOwner]) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure> {
+        Ok(Vec::new())
+    }
+
+    /// Those of some texts, given by their hashes, whose vectors this process should compute, at most `limit`. The others are
+    /// being computed by other processes. A claim ends when the vector is stored, or by itself after a while.
+    fn claim_texts(&self, _space: &str, hashes: &[i64], limit: usize) -> Result<Vec<i64>, MemoryFailure> {
+        Ok(hashes.iter().take(limit).copied().collect())
+    }
+
     /// Stores vectors, replacing those of the same space and owner. Not logged: they can be computed again. Vectors of
     /// unknown owners are ignored. A vector is deleted with its owner, and stays when the owner's text changes:
     /// its `text_hash` tells which text it belongs to.

@@ -251,6 +251,9 @@ impl Sync<'_> {
                 Ok(if is_exact { Outcome::Raced } else { Outcome::Skipped(differs_in_case(&existing)) })
             }
             Err(WriteError::Refused { reason, .. }) => Ok(Outcome::Skipped(reason.to_owned())),
+            Err(WriteError::Full { limit, .. }) => Ok(Outcome::Skipped(format!(
+                "the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`"
+            ))),
             Err(error) => Err(error.into()),
         }
     }

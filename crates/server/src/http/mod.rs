@@ -213,7 +213,10 @@ async fn listen(
     let listener = TcpListener::bind(address).await.with_context(|| format!("while listening at {address}"))?;
     let bound = listener.local_addr()?;
     let counters = Arc::<Counters>::default();
-    let capacity = Capacity::new();
+    let capacity = match &content {
+        Content::Graphs(_) => Capacity::for_graphs(),
+        Content::Folder(..) => Capacity::new(),
+    };
     let waited_for = capacity.clone();
     let is_short = Arc::new(move || waited_for.is_short_of_room());
     let connections = Connections::new(settings.max_connections, counters.clone(), is_short);

@@ -21,7 +21,7 @@ use tower_service::Service as _;
 use super::limits::{Bucket, Excess};
 use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
-use crate::service::{Capacity, Measure, Service, VaultService};
+use crate::service::{Capacity, Measure, Service, UNREACHABLE, VaultService};
 use crate::tokens::GraphRef;
 use crate::web::{self, Explorer};
 
@@ -33,9 +33,6 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// A failover is shorter: a server that waits for it stays ready.
 const SHORT_OUTAGE: Duration = Duration::from_secs(5);
-
-/// Why a server is not ready.
-const UNREACHABLE: &str = "database unreachable";
 
 /// Where the path of a request names a graph.
 const PREFIX: &str = "/g/";
@@ -241,9 +238,11 @@ impl Sites {
             }
         };
         match open {
-            Some(service) if service.vault().lag().is_some() => Some(UNREACHABLE),
-            Some(service) if service.progress().await.is_over => None,
-            _ => Some("indexing"),
+            Some(service) => match service.vault().trouble() {
+                None if !service.progress().await.is_over => Some("indexing"),
+                trouble => trouble,
+            },
+            None => Some("indexing"),
         }
     }
 

@@ -41,9 +41,14 @@ pub(super) fn result(called: ToolResponse, modern: bool) -> Result<CallToolResul
     };
     if !warnings.is_empty() {
         result.content.push(ContentBlock::text(json!({ "_warnings": &warnings }).to_string()));
-        result.meta = Some(MetaObject(JsonObject::from_iter([(WARNINGS_KEY.to_owned(), warnings.into())])));
+        result.meta = Some(warned(warnings));
     }
     Ok(result)
+}
+
+/// The metadata of a result with warnings.
+pub(super) fn warned(warnings: Vec<String>) -> MetaObject {
+    MetaObject(JsonObject::from_iter([(WARNINGS_KEY.to_owned(), warnings.into())]))
 }
 
 /// Approximate size of a result when sent: its text, and the same again as structured content.

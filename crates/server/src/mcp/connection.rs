@@ -283,8 +283,7 @@ impl ServerHandler for McpConnection {
 
     async fn complete(&self, request: CompleteRequestParams, context: McpContext) -> Result<CompleteResult, ErrorData> {
         let work = move |service: &Service| resources::complete(service.vault(), &request);
-        let completion = self.on_worker(&context, |_| 0, work).await??;
-        Ok(CompleteResult::new(completion))
+        self.on_worker(&context, |_| 0, work).await?
     }
 
     async fn list_prompts(

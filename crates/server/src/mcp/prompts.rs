@@ -3,11 +3,12 @@
 use jiff::Zoned;
 use jiff::civil::Date;
 use quipu_core::quoted;
-use quipu_tools::{Offer, echoed, truncate};
+use quipu_tools::{Completion, Offer, echoed, truncate};
 use rmcp::model::{
-    CompletionInfo, ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
+    CompleteResult, CompletionInfo, ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
 };
 
+use super::resources::completed;
 use crate::service::VaultService;
 
 /// Characters of one argument.
@@ -296,7 +297,7 @@ pub(super) fn complete(
     name: &str,
     argument: &str,
     typed: &str,
-) -> Result<CompletionInfo, ErrorData> {
+) -> Result<CompleteResult, ErrorData> {
     let prompt = find(&vault.offer(), name)?;
     let Some(argument) = prompt.arguments.iter().find(|known| known.name == argument) else {
         return Err(ErrorData::invalid_params(prompt.unknown_argument(argument), None));
@@ -304,19 +305,13 @@ pub(super) fn complete(
     let starting = |values: &[&str]| -> Vec<String> {
         values.iter().filter(|value| value.starts_with(typed)).map(|value| (*value).to_owned()).collect()
     };
-    let (values, total) = match argument.completes {
-        Completes::NoteIds => {
-            let found = vault.complete_note_id(typed, CompletionInfo::MAX_VALUES);
-            (found.values, found.total)
-        }
-        Completes::Values(values) => (starting(values), 0),
-        Completes::Today => (starting(&[&today()]), 0),
-        Completes::Nothing => (Vec::new(), 0),
+    let values = match argument.completes {
+        Completes::NoteIds => return completed(vault.complete_note_id(typed, CompletionInfo::MAX_VALUES)),
+        Completes::Values(values) => starting(values),
+        Completes::Today => starting(&[&today()]),
+        Completes::Nothing => Vec::new(),
     };
-    let total = total.max(values.len());
-    let has_more = total > values.len();
-    CompletionInfo::with_pagination(values, u32::try_from(total).ok(), has_more)
-        .map_err(|error| ErrorData::internal_error(error, None))
+    completed(Completion { total: values.len(), values, lag: None })
 }
 
 fn find(offer: &Offer, name: &str) -> Result<&'static PromptText, ErrorData> {

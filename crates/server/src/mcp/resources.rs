@@ -1,12 +1,13 @@
 //! Notes as MCP resources. The registry decides which there are and their URIs; this module has MCP's format.
 
 use quipu_core::Session;
-use quipu_tools::{Registry, echoed};
+use quipu_tools::{Completion, Registry, echoed};
 use rmcp::model::{
-    CompleteRequestParams, CompletionInfo, ErrorData, ListResourcesResult, ReadResourceResult, Reference, Resource,
-    ResourceContents, ResourceTemplate,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, ListResourcesResult, MetaObject,
+    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
 };
 
+use super::answer::warned;
 use super::{app_view, prompts};
 use crate::service::VaultService;
 
@@ -26,7 +27,7 @@ pub(super) fn list(vault: &dyn VaultService, cursor: Option<&str>) -> Result<Lis
             .with_size(note.size)
     });
     let listed = ListResourcesResult::with_all_items(resources.collect());
-    Ok(ListResourcesResult { next_cursor: page.next_cursor, ..listed })
+    Ok(ListResourcesResult { next_cursor: page.next_cursor, meta: meta_of(page.lag), ..listed })
 }
 
 pub(super) fn template() -> ResourceTemplate {
@@ -51,7 +52,14 @@ pub(super) fn read(vault: &dyn VaultService, session: &Session, uri: &str) -> Re
     };
     // With the requested URI, not the listed one: clients compare the two.
     let contents = ResourceContents::text(note.text, uri).with_mime_type(Registry::RESOURCE_MIME_TYPE);
-    Ok(ReadResourceResult::new(vec![contents]))
+    let mut result = ReadResourceResult::new(vec![contents]);
+    result.meta = meta_of(note.lag);
+    Ok(result)
+}
+
+/// Lists and texts have no place for a warning but their metadata.
+fn meta_of(lag: Option<String>) -> Option<MetaObject> {
+    lag.map(|lag| warned(vec![lag]))
 }
 
 /// Approximate size of a note when sent.
@@ -64,7 +72,7 @@ pub(super) fn weight(read: &Result<ReadResourceResult, ErrorData>) -> usize {
     texts.sum()
 }
 
-pub(super) fn complete(vault: &dyn VaultService, request: &CompleteRequestParams) -> Result<CompletionInfo, ErrorData> {
+pub(super) fn complete(vault: &dyn VaultService, request: &CompleteRequestParams) -> Result<CompleteResult, ErrorData> {
     match &request.r#ref {
         Reference::Resource(template) if template.uri == Registry::RESOURCE_TEMPLATE => {}
         Reference::Resource(template) => {
@@ -84,8 +92,14 @@ pub(super) fn complete(vault: &dyn VaultService, request: &CompleteRequestParams
         let message = format!("the template's only argument is `{ARGUMENT}`, not `{name}`");
         return Err(ErrorData::invalid_params(message, None));
     }
-    let found = vault.complete_note_id(&request.argument.value, CompletionInfo::MAX_VALUES);
+    completed(vault.complete_note_id(&request.argument.value, CompletionInfo::MAX_VALUES))
+}
+
+/// Suggested values as a result.
+pub(super) fn completed(found: Completion) -> Result<CompleteResult, ErrorData> {
     let has_more = found.total > found.values.len();
-    CompletionInfo::with_pagination(found.values, u32::try_from(found.total).ok(), has_more)
-        .map_err(|error| ErrorData::internal_error(error, None))
+    let info = CompletionInfo::with_pagination(found.values, u32::try_from(found.total).ok(), has_more);
+    let mut result = CompleteResult::new(info.map_err(|error| ErrorData::internal_error(error, None))?);
+    result.meta = meta_of(found.lag);
+    Ok(result)
 }

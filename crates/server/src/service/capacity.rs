@@ -12,6 +12,10 @@ use super::tool_meter::ToolMeter;
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 pub(super) const MAX_WORKERS: usize = 16;
 
+/// The same on a database with several graphs, where a call may wait half a minute for another server's transaction: the calls of
+/// graphs that wait must leave workers for the others.
+const MAX_WORKERS_FOR_GRAPHS: usize = 64;
+
 /// Calls of one client over HTTP that run at the same time, so that other clients always find a worker soon.
 const MAX_WORKERS_PER_CLIENT: usize = MAX_WORKERS / 2;
 
@@ -23,6 +27,7 @@ pub(super) const MAX_RESPONSE_BYTES_PER_CLIENT: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Capacity {
     pub(super) workers: Arc<Semaphore>,
+    worker_limit: usize,
     /// For all HTTP clients together.
     budget: Arc<ResponseBudget>,
     pub(super) meter: ToolMeter,
@@ -30,8 +35,18 @@ pub(crate) struct Capacity {
 
 impl Capacity {
     pub(crate) fn new() -> Arc<Self> {
+        Self::with_workers(MAX_WORKERS)
+    }
+
+    /// For a server of several graphs.
+    pub(crate) fn for_graphs() -> Arc<Self> {
+        Self::with_workers(MAX_WORKERS_FOR_GRAPHS)
+    }
+
+    fn with_workers(worker_limit: usize) -> Arc<Self> {
         Arc::new(Self {
-            workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+            workers: Arc::new(Semaphore::new(worker_limit)),
+            worker_limit,
             budget: ResponseBudget::new(MAX_RESPONSE_BYTES),
             meter: ToolMeter::of(every_tool().iter().map(|tool| tool.name)),
         })
@@ -51,7 +66,7 @@ impl Capacity {
     /// Calls, latencies and queues in the Prometheus text format.
     pub(crate) fn write_metrics(&self, page: &mut String) {
         self.meter.write(page);
-        let busy = MAX_WORKERS - self.workers.available_permits();
+        let busy = self.worker_limit - self.workers.available_permits();
         for (name, what, value) in [
             ("quipu_workers_busy", "Calls that run now.", busy),
             ("quipu_unsent_bytes", "HTTP responses not read by their clients yet.", self.budget.bytes()),

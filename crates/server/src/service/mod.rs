@@ -32,6 +32,7 @@ pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
 pub use measure::{Measure, MeasureKind};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
 pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trace, TraceKind, Trail, TrailPage};
+pub(crate) use vault_service::UNREACHABLE;
 pub use vault_service::{IndexProgress, Report, VaultChange, VaultChangeListener, VaultService};
 
 use call_order::CallTurn;

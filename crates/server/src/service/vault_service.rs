@@ -16,6 +16,9 @@ use super::last_hour::LastHour;
 use super::measure::Measure;
 use super::trail::{ClientCalls, ToolLatency, TrailPage};
 
+/// The word for a database that does not answer.
+pub(crate) const UNREACHABLE: &str = "database unreachable";
+
 /// A vault, here or in another process.
 pub trait VaultService: Send + Sync {
     /// The tools that clients may use. They can change when another process with other settings becomes the owner; listeners
@@ -44,8 +47,8 @@ pub trait VaultService: Send + Sync {
     /// The index progress.
     fn progress(&self) -> IndexProgress;
 
-    /// Why answers may be out of date now, if they may. Does not wait.
-    fn lag(&self) -> Option<String> {
+    /// Why clients should rather ask another server, in a word, if they should. Does not wait.
+    fn trouble(&self) -> Option<&'static str> {
         None
     }
 

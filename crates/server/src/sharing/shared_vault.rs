@@ -219,7 +219,7 @@ impl VaultService for SharedVault {
         );
         match answer {
             Ok(OwnerResponse::Completion(completion)) => completion,
-            _ => Completion { values: Vec::new(), total: 0 },
+            _ => Completion { values: Vec::new(), total: 0, lag: None },
         }
     }
 

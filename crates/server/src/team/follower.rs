@@ -12,6 +12,8 @@ use quipu_core::Knowledge;
 use quipu_core::index::FileBatch;
 use quipu_core::ports::NoteFeed;
 
+use crate::service::UNREACHABLE;
+
 /// How often the feed is read when neither a call nor a notification of the database asks for it. Notifications may be lost.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);
 const IDLE_INTERVAL: Duration = Duration::from_secs(5);
@@ -21,6 +23,9 @@ const BUSY: Duration = Duration::from_secs(10);
 
 /// How long a call waits for the changes before it.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// An index that lags behind the feed for longer than this is no help to a client: other servers may do better.
+const BEHIND: Duration = Duration::from_secs(60);
 
 /// Between two attempts while the feed cannot be read.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -91,17 +96,11 @@ impl fmt::Display for Lag {
 impl Follower {
     /// Reads every note once, then follows the feed.
     pub(super) fn start(knowledge: Arc<Knowledge>, feed: Arc<dyn NoteFeed>) -> std::io::Result<Self> {
-        let progress = FollowProgress {
-            asked: 0,
-            answered: 0,
-            is_woken: false,
-            position: None,
-            failing_since: None,
-            level_at: Instant::now(),
-            active: Instant::now(),
-            is_stopped: false,
+        let state = FollowerState {
+            progress: Mutex::new(FollowProgress::new()),
+            wanted: Condvar::new(),
+            moved: Condvar::new(),
         };
-        let state = FollowerState { progress: Mutex::new(progress), wanted: Condvar::new(), moved: Condvar::new() };
         let state = Arc::new(state);
         let woken = Arc::downgrade(&state);
         feed.on_change(Box::new(move || {
@@ -139,9 +138,9 @@ impl Follower {
         None
     }
 
-    /// Why answers may be out of date now, without asking the database.
-    pub(super) fn lag(&self) -> Option<Lag> {
-        self.state.progress.lock().outage()
+    /// Why a balancer should send clients to other servers, in a word.
+    pub(super) fn trouble(&self) -> Option<&'static str> {
+        self.state.progress.lock().trouble(Instant::now())
     }
 
     /// Whether every note was read once.
@@ -169,6 +168,27 @@ impl Drop for Follower {
 }
 
 impl FollowProgress {
+    fn new() -> Self {
+        Self {
+            asked: 0,
+            answered: 0,
+            is_woken: false,
+            position: None,
+            failing_since: None,
+            level_at: Instant::now(),
+            active: Instant::now(),
+            is_stopped: false,
+        }
+    }
+
+    fn trouble(&self, now: Instant) -> Option<&'static str> {
+        if self.failing_since.is_some() {
+            return Some(UNREACHABLE);
+        }
+        // The first read of the notes has a word of its own.
+        (self.position.is_some() && now.duration_since(self.level_at) > BEHIND).then_some("behind")
+    }
+
     fn outage(&self) -> Option<Lag> {
         self.failing_since.map(|since| Lag::Unreachable(since.elapsed()))
     }
@@ -255,7 +275,9 @@ impl FollowerThread {
         let head = self.feed.head().map_err(|error| error.to_string())?;
         let report = self.knowledge.start_in_steps().map_err(|error| error.to_string())?;
         is_complete(report.unreadable)?;
-        self.state.progress.lock().position = Some(head);
+        let mut progress = self.state.progress.lock();
+        (progress.position, progress.level_at) = (Some(head), Instant::now());
+        drop(progress);
         self.knowledge.prepare_for_changes();
         tracing::info!(notes = self.knowledge.snapshot().files().len(), took = ?started.elapsed(), "read the graph");
         Ok(())
@@ -270,4 +292,20 @@ impl FollowerThread {
 /// Notes that could not be read are read again.
 fn is_complete(unreadable: usize) -> Result<(), FollowError> {
     if unreadable == 0 { Ok(()) } else { Err(format!("cannot read {unreadable} notes of the database")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_that_falls_behind_for_long_says_so() {
+        let mut progress = FollowProgress::new();
+        let later = progress.level_at + BEHIND + Duration::from_secs(1);
+        assert_eq!(progress.trouble(later), None, "the notes are read for the first time");
+        progress.position = Some(7);
+        assert_eq!((progress.trouble(progress.level_at + BEHIND), progress.trouble(later)), (None, Some("behind")));
+        progress.failing_since = Some(later);
+        assert_eq!(progress.trouble(later), Some(UNREACHABLE));
+    }
 }

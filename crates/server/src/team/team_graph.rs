@@ -46,12 +46,10 @@ impl TeamGraph {
         Ok(Self { engine, follower, offer })
     }
 
-    /// The engine, with every change that was committed before. A list that cannot say that it is out of date is returned as it is.
-    fn current(&self) -> &Engine {
-        if let Some(lag) = self.follower.catch_up() {
-            tracing::debug!("{lag}");
-        }
-        &self.engine
+    /// The engine, with every change that was committed before, or why it may lack some.
+    fn current(&self) -> (&Engine, Option<String>) {
+        let lag = self.follower.catch_up().map(|lag| lag.to_string());
+        (&self.engine, lag)
     }
 
     /// Before the answer is sent: the client's next call may come to another server. Should it fail, that server refuses more than
@@ -90,25 +88,28 @@ impl VaultService for TeamGraph {
     }
 
     fn resources(&self, cursor: Option<&str>, page_size: usize) -> Result<ResourcePage, ToolError> {
-        self.current().indexed().resources(cursor, page_size)
+        let (engine, lag) = self.current();
+        Ok(ResourcePage { lag, ..engine.indexed().resources(cursor, page_size)? })
     }
 
     fn read_resource(&self, session: &Session, uri: &str) -> Result<Option<ResourceText>, ToolError> {
-        let read = self.current().indexed().read_resource(session, uri);
+        let (engine, lag) = self.current();
+        let read = engine.indexed().read_resource(session, uri);
         self.record_shown(session);
-        read
+        Ok(read?.map(|text| ResourceText { lag, ..text }))
     }
 
     fn complete_note_id(&self, typed: &str, limit: usize) -> Completion {
-        self.current().indexed().complete_note_id(typed, limit)
+        let (engine, lag) = self.current();
+        Completion { lag, ..engine.indexed().complete_note_id(typed, limit) }
     }
 
     fn progress(&self) -> IndexProgress {
         IndexProgress { is_over: self.follower.is_loaded(), ..self.engine.progress() }
     }
 
-    fn lag(&self) -> Option<String> {
-        self.follower.lag().map(|lag| lag.to_string())
+    fn trouble(&self) -> Option<&'static str> {
+        self.follower.trouble()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -129,7 +130,8 @@ impl VaultService for TeamGraph {
     }
 
     fn whole_graph(&self) -> Result<WholeGraph, ToolError> {
-        self.current().indexed().whole_graph()
+        // The page that draws it shows the warnings of the report.
+        self.current().0.indexed().whole_graph()
     }
 
     /// A database has notes only.
@@ -138,7 +140,12 @@ impl VaultService for TeamGraph {
     }
 
     fn report(&self) -> Result<Report, ToolError> {
-        self.current().report()
+        let (engine, lag) = self.current();
+        let mut report = engine.report()?;
+        if let Some(lag) = lag {
+            report.overview.warn_first(lag);
+        }
+        Ok(report)
     }
 
     fn trail(&self, from: u64) -> Result<TrailPage, ToolError> {

@@ -25,8 +25,17 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 /// How long a connection is silent before the system checks whether the other side still exists.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// What the database does about a process that vanished or was suspended in a transaction: it ends the transaction, whose locks
+/// would block every other writer of the graph. A parameter of the URL with another value counts instead.
+const SESSION: &str = "-c idle_in_transaction_session_timeout=5s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 \
+                       -c tcp_keepalives_count=3 -c tcp_user_timeout=20s";
+
 /// The tables are in a schema of their own, beside whatever else the database holds.
 const SCHEMA: &str = "-c search_path=quipu,public";
+
+/// A transaction that waits for a lock gives up after this part of the patience, and is tried again: so that it ends even if its
+/// process vanished meanwhile, and a lock is not taken for an outage.
+const LOCK_WAITS: u32 = 6;
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
@@ -123,6 +132,17 @@ impl DatabaseAddress {
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
+
+    /// The hosts with the parameters of every session.
+    pub(super) fn sessions(&self) -> Vec<Config> {
+        let lock_timeout = (self.patience / LOCK_WAITS).as_millis().max(1);
+        let mut hosts = self.hosts.clone();
+        for config in &mut hosts {
+            let given = config.get_options().unwrap_or_default();
+            config.options(format!("{SESSION} -c lock_timeout={lock_timeout}ms {given} {SCHEMA}"));
+        }
+        hosts
+    }
 }
 
 impl fmt::Display for DatabaseAddress {
@@ -144,8 +164,7 @@ impl fmt::Debug for DatabaseAddress {
 
 /// Sets the options of every connection.
 fn complete(config: &mut Config, tls: TlsMode) {
-    let options = config.get_options().map_or_else(|| SCHEMA.to_owned(), |given| format!("{given} {SCHEMA}"));
-    config.options(options).target_session_attrs(TargetSessionAttrs::ReadWrite);
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     config.ssl_mode(match tls {
         TlsMode::Disable => SslMode::Disable,
         TlsMode::Prefer => SslMode::Prefer,

@@ -31,7 +31,21 @@ pub(super) struct Hosts {
 impl Hosts {
     pub(super) fn new(address: &DatabaseAddress) -> Result<Self, AddressError> {
         let tls = tls::connector(address.tls, &address.roots)?;
-        Ok(Self { configs: address.hosts.clone().into(), tls, preferred: Arc::default() })
+        Ok(Self { configs: address.sessions().into(), tls, preferred: Arc::default() })
+    }
+
+    /// Whether the host that accepted writes last still answers a new connection, and still is the one.
+    pub(super) async fn still_answers(&self) -> bool {
+        let before = self.preferred.load(Ordering::Relaxed);
+        let Ok(Some(opened)) = timeout(self.longest_attempt(), self.open()).await else { return false };
+        match opened {
+            Ok((client, connection)) => {
+                drop((client, connection));
+                self.preferred.load(Ordering::Relaxed) == before
+            }
+            // It refuses, such as for too many connections.
+            Err(error) => error.code().is_some(),
+        }
     }
 
     /// How long [`Hosts::open`] may take.

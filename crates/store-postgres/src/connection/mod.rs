@@ -2,17 +2,19 @@
 //! after a bounded wait.
 
 mod address;
+mod attempts;
 mod commits;
 mod hosts;
 mod outage;
 mod password_file;
 mod service_file;
+mod shares;
 mod tls;
 mod wakeups;
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::{
@@ -28,24 +30,27 @@ use crate::graphs::Graph;
 
 pub(crate) use address::chain;
 pub use address::{AddressError, DatabaseAddress};
+use attempts::Terms;
 pub use commits::CommitTimes;
 use commits::Commits;
 use hosts::Hosts;
 use outage::Outage;
+use shares::{CONNECTIONS, Need, Shares};
 pub(crate) use wakeups::WakeListener;
 pub use wakeups::{Subscription, Wakeups};
-
-/// Connections of one process, at most.
-const CONNECTIONS: usize = 16;
 
 /// How long the first connection is tried: a wrong address should be reported soon.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long an attempt may go without an answer.
-const ATTEMPT: Duration = Duration::from_secs(120);
-
-/// The same for a reader that does not wait.
+/// How long a reader that does not wait for a database may go without an answer.
 const NOW: Duration = Duration::from_secs(5);
+
+/// How long an attempt to read may take while the database answers others, and the same for administration.
+const LONGEST_READ: Duration = Duration::from_secs(120);
+const ADMINISTRATION: Duration = Duration::from_secs(60 * 60);
+
+/// A write that may take longer than this has more time between its statements too.
+const LONG_WRITE: Duration = Duration::from_secs(1);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -78,6 +83,7 @@ pub struct PostgresDatabase {
     place: String,
     hosts: Hosts,
     pool: Pool,
+    shares: Shares,
     patience: Duration,
     outage: Outage,
     commits: Commits,
@@ -111,7 +117,7 @@ pub struct PoolStatus {
     pub open: usize,
     /// Those that no call uses.
     pub idle: usize,
-    /// Calls that wait for one.
+    /// Calls that wait for their share of them.
     pub waiting: usize,
     /// The limit.
     pub limit: usize,
@@ -141,16 +147,14 @@ impl PostgresDatabase {
             place,
             hosts,
             pool,
+            shares: Shares::default(),
             patience,
             outage: Outage::default(),
             commits: Commits::default(),
             runtime: Some(runtime),
         };
-        let asked = database.attempt(
-            patience.min(FIRST_PATIENCE),
-            async |client, _| Ok(client.batch_execute("").await?),
-            |_| None,
-        );
+        let first = Terms { patience: patience.min(FIRST_PATIENCE), ..Terms::shared(patience) };
+        let asked = database.attempt(first, async |client, _| Ok(client.batch_execute("").await?), |_| None);
         match asked {
             Ok(()) => Ok(database),
             Err(error) => Err(ConnectError::Refused { place: database.place.clone(), cause: chain(&error) }),
@@ -170,11 +174,13 @@ impl PostgresDatabase {
     /// [`PostgresDatabase::read_from`].
     pub(crate) fn at_one_moment<T>(&self, work: impl FnOnce(&str) -> T) -> Result<T, DatabaseError> {
         const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        // Idle until the last read, and without a lock that others wait for.
+        const HOLD: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
         let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
         // Taken out of the pool: it is closed at the end, also after an error.
         let holder = runtime.block_on(self.pool.get()).map_err(pool_error).map(Object::take)?;
         let snapshot = runtime.block_on(async {
-            holder.batch_execute(BEGIN).await?;
+            holder.batch_execute(&format!("{BEGIN}; {HOLD}")).await?;
             let row = holder.query_one("SELECT pg_export_snapshot()", &[]).await?;
             Ok::<String, DatabaseError>(crate::row::get(&row, 0)?)
         })?;
@@ -189,7 +195,11 @@ impl PostgresDatabase {
         mut work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
         let begin = format!("{begin}; {}", scope.set());
-        self.attempt(self.patience, async |client, _| in_transaction(client, &begin, &mut work).await, end_of_read)
+        let terms = match scope {
+            Scope::Graph(_) => Terms { patience: self.patience, longest: LONGEST_READ, need: Need::Graph },
+            Scope::Shared => Terms::shared(self.patience),
+        };
+        self.attempt(terms, async |client, _| in_transaction(client, &begin, &mut work).await, end_of_read)
     }
 
     /// Reads once, without waiting for a database that cannot be reached.
@@ -201,7 +211,8 @@ impl PostgresDatabase {
         let begin = format!("{READ}; {}", scope.set());
         let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
         let ask = async |client: &mut Client| in_transaction(client, &begin, &mut work).await;
-        runtime.block_on(self.once(NOW, ask, &end_of_read))
+        let terms = Terms { patience: NOW, longest: NOW, need: Need::Shared };
+        runtime.block_on(self.once(terms, ask, &end_of_read))
     }
 
     /// Runs a transaction, again when the connection is lost or another transaction was in the way. It may have been committed
@@ -215,10 +226,32 @@ impl PostgresDatabase {
         scope: Scope,
         work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
     ) -> Result<Result<T, R>, DatabaseError> {
+        self.write_for(scope, Duration::ZERO, work)
+    }
+
+    /// The same for much at once, which may take so much longer.
+    pub(crate) fn write_for<T, R>(
+        &self,
+        scope: Scope,
+        longer: Duration,
+        work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
+    ) -> Result<Result<T, R>, DatabaseError> {
         let wake =
             |outcome: &Result<Result<T, R>, _>| matches!(outcome, Ok(Ok(_))).then(|| wakeups::notification(scope));
+        let terms = match scope {
+            // A write is made again on another connection if this one seems to be dead.
+            Scope::Graph(graph) => {
+                Terms { patience: self.patience, longest: self.patience / 2 + longer, need: Need::Lock(graph) }
+            }
+            Scope::Shared => Terms::shared(self.patience),
+        };
+        let mut set = scope.set();
+        if longer > LONG_WRITE {
+            // The time between two statements in which this process is busy.
+            let _ = write!(set, "; SET LOCAL idle_in_transaction_session_timeout = '{}s'", longer.as_secs() + 5);
+        }
         let started = Instant::now();
-        let outcome = self.transact(&scope.set(), work, wake);
+        let outcome = self.transact(terms, &set, work, wake);
         if let (Scope::Graph(graph), Ok(Ok(_))) = (scope, &outcome) {
             self.commits.add(graph, started.elapsed());
         }
@@ -233,12 +266,14 @@ impl PostgresDatabase {
         mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
         let set = format!("{}; SET LOCAL synchronous_commit = off", scope.set());
-        let outcome = self.transact(&set, async |tx| Ok(Ok::<_, Infallible>(work(tx).await?)), |_| None)?;
+        let terms = Terms { patience: self.patience, longest: self.patience / 2, need: Need::Graph };
+        let outcome = self.transact(terms, &set, async |tx| Ok(Ok::<_, Infallible>(work(tx).await?)), |_| None)?;
         Ok(outcome.unwrap_or_else(|never| match never {}))
     }
 
     fn transact<T, R>(
         &self,
+        terms: Terms,
         set: &str,
         mut work: impl AsyncFnMut(&Transaction<'_>) -> Result<Result<T, R>, DatabaseError>,
         then: impl Fn(&Result<Result<T, R>, DatabaseError>) -> Option<String>,
@@ -256,7 +291,7 @@ impl PostgresDatabase {
             }
             Ok(outcome)
         };
-        self.attempt(self.patience, run, then)
+        self.attempt(terms, run, then)
     }
 
     /// Since when no call has been answered.
@@ -277,78 +312,7 @@ impl PostgresDatabase {
     /// The connections.
     pub fn pool(&self) -> PoolStatus {
         let status = self.pool.status();
-        PoolStatus { open: status.size, idle: status.available, waiting: status.waiting, limit: status.max_size }
-    }
-
-    /// Makes a call until it is answered or the patience is over. `then` is a statement that is sent afterwards on the same
-    /// connection, without waiting for it.
-    fn attempt<T>(
-        &self,
-        patience: Duration,
-        mut work: impl AsyncFnMut(&mut Client, &Cell<bool>) -> Result<T, DatabaseError>,
-        then: impl Fn(&Result<T, DatabaseError>) -> Option<String>,
-    ) -> Result<T, DatabaseError> {
-        let runtime = self.runtime.as_ref().expect("taken only when it is dropped");
-        let (started, in_doubt) = (Instant::now(), Cell::new(false));
-        let patience = patience.saturating_sub(self.outage.start().map(outage::Start::age).unwrap_or_default());
-        runtime.block_on(async {
-            let mut pause = FIRST_PAUSE;
-            loop {
-                let error = match self.once(ATTEMPT, async |client| work(client, &in_doubt).await, &then).await {
-                    Err(error) if error.is_transient() || in_doubt.get() && error.is_unanswered() => error,
-                    outcome => return outcome,
-                };
-                let waited = started.elapsed();
-                if waited + pause > patience {
-                    let in_doubt = in_doubt.get();
-                    let is_away = error.is_outage() || error.is_unanswered();
-                    let since = is_away.then(|| timestamp(self.outage.begin().at_ns));
-                    return Err(DatabaseError::Unreachable { since, waited, in_doubt, source: error.into() });
-                }
-                tracing::debug!(%error, "retrying a call on the database");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-        })
-    }
-
-    /// One attempt of a call.
-    async fn once<T>(
-        &self,
-        limit: Duration,
-        work: impl AsyncFnMut(&mut Client) -> Result<T, DatabaseError>,
-        then: &impl Fn(&Result<T, DatabaseError>) -> Option<String>,
-    ) -> Result<T, DatabaseError> {
-        let outcome = self.ask(limit, work, then).await;
-        match &outcome {
-            Err(error) if error.is_outage() => _ = self.outage.begin(),
-            Err(error) if error.is_transient() => {}
-            _ => self.outage.end(),
-        }
-        outcome
-    }
-
-    async fn ask<T>(
-        &self,
-        limit: Duration,
-        mut work: impl AsyncFnMut(&mut Client) -> Result<T, DatabaseError>,
-        then: &impl Fn(&Result<T, DatabaseError>) -> Option<String>,
-    ) -> Result<T, DatabaseError> {
-        let client = tokio::time::timeout(limit, self.pool.get()).await.map_err(|_| DatabaseError::NoAnswer)?;
-        let mut client = client.map_err(pool_error)?;
-        let Ok(outcome) = tokio::time::timeout(limit, work(&mut client)).await else {
-            // Its answer may still come: no other call may use the connection.
-            drop(Object::take(client));
-            return Err(DatabaseError::NoAnswer);
-        };
-        if let Some(statement) = then(&outcome) {
-            tokio::spawn(async move {
-                if !matches!(tokio::time::timeout(ATTEMPT, client.batch_execute(&statement)).await, Ok(Ok(()))) {
-                    drop(Object::take(client));
-                }
-            });
-        }
-        outcome
+        PoolStatus { open: status.size, idle: status.available, waiting: self.shares.waiting(), limit: status.max_size }
     }
 }
 

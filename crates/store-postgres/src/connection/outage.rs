@@ -24,9 +24,14 @@ impl Start {
 }
 
 impl Outage {
-    /// An attempt failed: returns when the outage began.
-    pub(super) fn begin(&self) -> Start {
-        *self.0.lock().get_or_insert_with(|| Start { at_ns: SystemClock.now_ns(), instant: Instant::now() })
+    /// An attempt failed, after it was not answered for so long: returns when the outage began.
+    pub(super) fn begin(&self, ago: Duration) -> Start {
+        let now = Instant::now();
+        let begun = || Start {
+            at_ns: SystemClock.now_ns().saturating_sub(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX)),
+            instant: now.checked_sub(ago).unwrap_or(now),
+        };
+        *self.0.lock().get_or_insert_with(begun)
     }
 
     /// A call was answered.

@@ -1,7 +1,8 @@
 //! The implementation of the port.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use deadpool_postgres::{Client, Transaction};
 use quipu_core::RequestKey;
@@ -17,7 +18,9 @@ use super::{check, contexts, log, read, redact, requests, save, ties, undo, vect
 use crate::connection::{PostgresDatabase, READ, Scope};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
+use crate::limits;
 use crate::request::random_key;
+use crate::row::bounded;
 
 /// The memory of one graph.
 pub struct PostgresMemory {
@@ -26,19 +29,26 @@ pub struct PostgresMemory {
     scope: Scope,
     /// The start of transactions that read.
     begin: String,
+    /// This server, in claims of texts.
+    holder: Arc<OnceLock<RequestKey>>,
 }
 
 impl PostgresMemory {
     /// The memory of a graph of a database.
     pub fn new(database: Arc<PostgresDatabase>, graph: &Graph) -> Self {
-        Self { database, graph: graph.id, scope: Scope::Graph(graph.id), begin: READ.to_owned() }
+        let (scope, holder) = (Scope::Graph(graph.id), Arc::default());
+        Self { database, graph: graph.id, scope, begin: READ.to_owned(), holder }
     }
 
     /// Reads memory as it is now, whatever is written meanwhile.
     pub fn at_one_moment<T>(&self, work: impl FnOnce(&Self) -> T) -> Result<T, MemoryFailure> {
-        let outcome = self
-            .database
-            .at_one_moment(|begin| work(&Self { database: self.database.clone(), begin: begin.to_owned(), ..*self }));
+        let still = |begin: &str| Self {
+            database: self.database.clone(),
+            begin: begin.to_owned(),
+            holder: self.holder.clone(),
+            ..*self
+        };
+        let outcome = self.database.at_one_moment(|begin| work(&still(begin)));
         outcome.map_err(|error| error.into_failure("read"))
     }
 
@@ -80,6 +90,11 @@ impl PostgresMemory {
         }
         let applied = Applied { change: ChangeNumber(head.0 + 1), outcomes };
         save::save(tx, self.graph, applied.change, author, None, &draft).await?;
+        if !changes.iter().all(is_deletion)
+            && let Some(full) = full(tx, self.graph).await?
+        {
+            return Ok(Err(full.into()));
+        }
         requests::remember(tx, self.graph, request, &applied).await?;
         Ok(Ok(applied))
     }
@@ -115,10 +130,33 @@ impl PostgresMemory {
         }
         let undone = ChangeNumber(head.0 + 1);
         save::save(tx, self.graph, undone, author, Some(latest), &draft).await?;
+        if let Some(full) = full(tx, self.graph).await? {
+            return Ok(Err(full.into()));
+        }
         let applied = Applied { change: undone, outcomes: Vec::new() };
         requests::remember(tx, self.graph, request, &applied).await?;
         Ok(log::one(tx, self.graph, undone).await?.ok_or(UndoError::Unknown(number)))
     }
+}
+
+/// Whether a change only deletes, which a full graph allows.
+fn is_deletion(change: &MemoryChange) -> bool {
+    use MemoryChange::{DeleteEntity, DeleteObservation, DeleteRelation};
+    matches!(change, DeleteEntity { .. } | DeleteObservation { .. } | DeleteRelation { .. })
+}
+
+/// The error for a change with which the graph exceeds its limit.
+async fn full(tx: &Transaction<'_>, graph: i64) -> Result<Option<MemoryFailure>, DatabaseError> {
+    // The bytes of the change are counted already.
+    let Some(limit) = limits::exceeded(tx, graph, 0, Some(0)).await? else { return Ok(None) };
+    let advice =
+        format!("the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`");
+    Ok(Some(MemoryFailure { action: "change", source: advice.clone().into(), advice: Some(advice) }))
+}
+
+/// How long so many changes may take.
+fn time_for(changes: &[MemoryChange]) -> Duration {
+    Duration::from_millis(changes.len() as u64)
 }
 
 /// The key of a call, or a new one.
@@ -137,8 +175,8 @@ impl MemoryStore for PostgresMemory {
             return Ok(Applied { change: ChangeNumber(0), outcomes: Vec::new() });
         }
         let request = key(author)?;
-        let outcome =
-            self.database.write(self.scope, async |tx| self.apply_in(tx, head, changes, author, request).await);
+        let apply = async |tx: &Transaction<'_>| self.apply_in(tx, head, changes, author, request).await;
+        let outcome = self.database.write_for(self.scope, time_for(changes), apply);
         outcome.map_err(|error| error.into_failure("change"))?
     }
 
@@ -251,8 +289,26 @@ impl MemoryStore for PostgresMemory {
         self.read(async |db| vectors::after(db, self.graph, space, after, limit).await)
     }
 
+    fn vectors_of(&self, space: &str, owners: &[TextOwner]) -> Result<Vec<(TextOwner, StoredVector)>, MemoryFailure> {
+        self.read(async |db| vectors::of(db, self.graph, space, owners).await)
+    }
+
+    fn claim_texts(&self, space: &str, hashes: &[i64], limit: usize) -> Result<Vec<i64>, MemoryFailure> {
+        let holder = match self.holder.get() {
+            Some(holder) => *holder,
+            None => {
+                let new = random_key().map_err(|error| MemoryFailure::new("change", error))?;
+                *self.holder.get_or_init(|| new)
+            }
+        };
+        let (holder, limit) = (holder.to_string(), bounded(limit));
+        let claim = async |tx: &Transaction<'_>| vectors::claim(tx, self.graph, space, hashes, &holder, limit).await;
+        self.database.write_quietly(self.scope, claim).map_err(|error| error.into_failure("change"))
+    }
+
     fn put_vectors(&self, space: &str, vectors: &[(TextOwner, StoredVector)]) -> Result<(), MemoryFailure> {
-        self.write(async |tx| vectors::put(tx, self.graph, space, vectors).await)
+        let put = async |tx: &Transaction<'_>| vectors::put(tx, self.graph, space, vectors).await;
+        self.database.write_quietly(self.scope, put).map_err(|error| error.into_failure("change"))
     }
 
     fn ties_of(&self, owners: &[TextOwner]) -> Result<Vec<Vec<NoteTie>>, MemoryFailure> {

@@ -3,17 +3,25 @@
 CREATE TABLE graph (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT COLLATE "C" NOT NULL UNIQUE,
-    created_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    -- Tells graphs of different databases apart, for folders that are synced with them.
+    uid UUID NOT NULL DEFAULT gen_random_uuid(),
+    -- No limit where there is none. The last is in calls a second at each server.
+    max_notes BIGINT CHECK (max_notes >= 0),
+    max_bytes BIGINT CHECK (max_bytes >= 0),
+    max_rate BIGINT CHECK (max_rate > 0)
 );
 
 -- The last numbers given. A writer locks the row of its graph until it commits: so changes commit in the order of their
--- numbers, and a reader that has seen a number has seen all smaller ones.
+-- numbers, and a reader that has seen a number has seen all smaller ones. bytes is the length of the log, which has every text
+-- that memory has or had.
 CREATE TABLE memory_head (
     graph BIGINT PRIMARY KEY REFERENCES graph (id) ON DELETE CASCADE,
     change BIGINT NOT NULL DEFAULT 0,
     entity BIGINT NOT NULL DEFAULT 0,
     observation BIGINT NOT NULL DEFAULT 0,
-    relation BIGINT NOT NULL DEFAULT 0
+    relation BIGINT NOT NULL DEFAULT 0,
+    bytes BIGINT NOT NULL DEFAULT 0
 );
 
 -- Unique names are checked at commit: a list of changes may swap two names.
@@ -36,11 +44,13 @@ CREATE TABLE alias (
     position INTEGER NOT NULL,
     alias TEXT NOT NULL,
     alias_key TEXT COLLATE "C" NOT NULL,
+    -- Because an alias may be longer than an entry of an index may be. A column, because an index on a function does not serve a
+    -- role that the rules for rows apply to: the function could tell of other rows.
+    alias_hash BIGINT GENERATED ALWAYS AS (hashtextextended(alias_key, 0)) STORED,
     PRIMARY KEY (graph, entity, position),
     FOREIGN KEY (graph, entity) REFERENCES entity ON DELETE CASCADE
 );
--- By a hash, because an alias may be longer than an entry of an index may be.
-CREATE INDEX alias_by_key ON alias (graph, hashtextextended(alias_key, 0));
+CREATE INDEX alias_by_hash ON alias (graph, alias_hash);
 
 CREATE TABLE observation (
     graph BIGINT NOT NULL,
@@ -145,6 +155,16 @@ CREATE TABLE observation_vector (
 );
 CREATE INDEX observation_vector_by_owner ON observation_vector (graph, observation);
 
+-- Who computes the vector of a text, and until when: a claim that is not renewed may be taken over.
+CREATE TABLE text_claim (
+    graph BIGINT NOT NULL REFERENCES graph (id) ON DELETE CASCADE,
+    space TEXT COLLATE "C" NOT NULL,
+    text_hash BIGINT NOT NULL,
+    holder TEXT COLLATE "C" NOT NULL,
+    until TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (graph, space, text_hash)
+);
+
 -- Calls that were applied, with their results as JSON: one that is made again changes nothing. Deleted after a while.
 CREATE TABLE memory_request (
     graph BIGINT NOT NULL,
@@ -165,7 +185,8 @@ CREATE TABLE note_tie (
     kind TEXT COLLATE "C" NOT NULL CHECK (kind IN ('entity', 'observation')),
     owner BIGINT NOT NULL,
     target TEXT COLLATE "C" NOT NULL,
-    path TEXT COLLATE "C" NOT NULL
+    path TEXT COLLATE "C" NOT NULL,
+    path_hash BIGINT GENERATED ALWAYS AS (hashtextextended(path, 0)) STORED
 );
 CREATE INDEX note_tie_by_owner ON note_tie (graph, kind, owner);
-CREATE INDEX note_tie_by_path ON note_tie (graph, hashtextextended(path, 0));
+CREATE INDEX note_tie_by_path_hash ON note_tie (graph, path_hash);

@@ -39,7 +39,6 @@ pub(super) struct Files<'c> {
 /// A note that was replaced, moved or deleted.
 pub(super) struct DisplacedNote {
     pub(super) path: VaultPath,
-    pub(super) size: u64,
     pub(super) reason: TrashReason,
     pub(super) moved_to: Option<VaultPath>,
 }
@@ -94,12 +93,13 @@ impl<'c> Files<'c> {
         }
     }
 
-    /// How many notes and bytes more there are than before.
-    pub(super) fn growth(&self) -> (i64, i64) {
+    /// How many notes more there are than before, and how many bytes more are kept, if anything was written: what was replaced or
+    /// deleted is kept too.
+    pub(super) fn growth(&self) -> (i64, Option<i64>) {
         let written: usize = self.written.values().map(|(bytes, _)| bytes.len()).sum();
-        let taken: u64 = self.taken.iter().map(|taken| taken.size).sum();
         let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        (signed(self.written.len()) - signed(self.taken.len()), signed(written).saturating_sub_unsigned(taken))
+        let bytes = (!self.written.is_empty()).then(|| signed(written));
+        (signed(self.written.len()) - signed(self.taken.len()), bytes)
     }
 
     /// The version of a note, for the history.
@@ -155,8 +155,8 @@ impl<'c> Files<'c> {
     }
 
     fn take(&mut self, path: &VaultPath, reason: TrashReason, moved_to: Option<&VaultPath>) {
-        let size = self.notes.remove(path).map_or(0, |version| version.stat.size);
-        self.taken.push(DisplacedNote { path: path.clone(), size, reason, moved_to: moved_to.cloned() });
+        self.notes.remove(path);
+        self.taken.push(DisplacedNote { path: path.clone(), reason, moved_to: moved_to.cloned() });
     }
 
     fn write(&mut self, path: &VaultPath, bytes: &'c [u8], now_ns: i64) -> FileStat {

@@ -8,6 +8,7 @@ use quipu_core::ports::TrashReason;
 use super::files::Files;
 use super::read::REFUSED;
 use crate::failure::DatabaseError;
+use crate::limits;
 use crate::row::{self, BadRow, escape, execute, get};
 
 /// The number and the time of a write.
@@ -49,37 +50,17 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// The limit of the graph that a write would exceed, with its unit. One that makes the graph no larger is always allowed.
+/// The limit of the graph that a write would exceed. Deleting is always allowed.
 pub(super) async fn limit_reached(
     tx: &Transaction<'_>,
     graph: i64,
-    (notes, bytes): (i64, i64),
+    files: &Files<'_>,
 ) -> Result<Option<String>, DatabaseError> {
-    if notes <= 0 && bytes <= 0 {
+    let (notes, bytes) = files.growth();
+    if bytes.is_none() {
         return Ok(None);
     }
-    let sql = "SELECT CASE WHEN $2::bigint > 0 AND head.notes + $2 > max_notes THEN max_notes END, \
-               CASE WHEN $3::bigint > 0 AND head.bytes + $3 > max_bytes THEN max_bytes END \
-               FROM graph JOIN note_head head ON head.graph = graph.id WHERE graph.id = $1";
-    let read = |row: &_| Ok((get::<Option<i64>>(row, 0)?, get::<Option<i64>>(row, 1)?));
-    Ok(match row::first(tx, sql, &[&graph, &notes, &bytes], read).await? {
-        Some((Some(limit), _)) => Some(format!("{} notes", grouped(limit))),
-        Some((_, Some(limit))) => Some(format!("{} bytes", grouped(limit))),
-        _ => None,
-    })
-}
-
-/// A number that is not negative, with commas between its thousands.
-fn grouped(number: i64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    limits::exceeded(tx, graph, notes, bytes).await
 }
 
 /// Moves rows to the versions; their bytes stay in the database.
@@ -123,10 +104,22 @@ async fn save_notes(tx: &Transaction<'_>, graph: i64, files: &Files<'_>) -> Resu
     Ok(())
 }
 
-/// Deletes versions that were made before a time, and their entries in the history; returns the number of versions.
-pub(super) async fn prune(tx: &Transaction<'_>, graph: i64, before_ns: i64) -> Result<u64, DatabaseError> {
-    execute(tx, "DELETE FROM note_write WHERE graph = $1 AND at_ns < $2", &[&graph, &before_ns]).await?;
-    execute(tx, "DELETE FROM note_version WHERE graph = $1 AND at_ns < $2", &[&graph, &before_ns]).await
+/// Deletes some versions that were made before a time, and their entries in the history; returns the number of versions. The
+/// versions of a graph are pruned by one server at a time: another finds nothing to do.
+pub(super) async fn prune(tx: &Transaction<'_>, graph: i64, before_ns: i64, limit: i64) -> Result<u64, DatabaseError> {
+    let mine = "SELECT pg_try_advisory_xact_lock(hashtextextended('quipu prune ' || $1::bigint, 0))";
+    if row::first(tx, mine, &[&graph], |row| get(row, 0)).await? != Some(true) {
+        return Ok(0);
+    }
+    // As every writer of versions, which are counted in the row that it locks.
+    lock(tx, graph).await?;
+    let old = "SELECT change, position FROM note_version WHERE graph = $1 AND at_ns < $2 LIMIT $3";
+    let delete = format!("DELETE FROM note_version WHERE graph = $1 AND (change, position) IN ({old})");
+    let deleted = execute(tx, &delete, &[&graph, &before_ns, &limit]).await?;
+    let old = "SELECT change FROM note_write WHERE graph = $1 AND at_ns < $2 LIMIT $3";
+    let forget = format!("DELETE FROM note_write WHERE graph = $1 AND change IN ({old})");
+    let forgotten = execute(tx, &forget, &[&graph, &before_ns, &limit]).await?;
+    Ok(deleted.max(forgotten))
 }
 
 /// Records a request, and deletes expired ones.
@@ -161,16 +154,5 @@ fn word(reason: TrashReason) -> &'static str {
         TrashReason::Deleted => "deleted",
         TrashReason::Replaced => "replaced",
         TrashReason::Moved => "moved",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_are_grouped() {
-        let shown = [0, 999, 1_000, 50_000, 1_234_567].map(grouped);
-        assert_eq!(shown, ["0", "999", "1,000", "50,000", "1,234,567"]);
     }
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::{Client, Transaction};
 use parking_lot::Mutex;
@@ -25,6 +26,12 @@ use crate::request::random_key;
 
 /// Notes read by one query: enough that the round trip costs little, and a few megabytes at most of usual notes.
 const BATCH: usize = 128;
+
+/// A slow connection to the database.
+const BYTES_A_SECOND: f64 = 1_000_000.0;
+
+/// Versions deleted by one transaction.
+const PRUNED: i64 = 500;
 
 /// The notes of one graph.
 pub struct PostgresVault {
@@ -51,11 +58,18 @@ impl PostgresVault {
 
     /// Deletes versions that were replaced, moved or deleted before a time; returns their number.
     pub fn prune(&self, before_ns: i64) -> io::Result<usize> {
-        let outcome = self
-            .database
-            .write(self.scope, async |tx| Ok(Ok::<_, Infallible>(save::prune(tx, self.graph, before_ns).await?)));
-        let pruned = outcome.map_err(io::Error::other)?.unwrap_or_else(|never| match never {});
-        Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
+        let mut pruned = 0;
+        loop {
+            // Some at a time: other writes wait meanwhile.
+            let outcome = self.database.write(self.scope, async |tx| {
+                Ok(Ok::<_, Infallible>(save::prune(tx, self.graph, before_ns, PRUNED).await?))
+            });
+            let some = outcome.map_err(io::Error::other)?.unwrap_or_else(|never| match never {});
+            pruned += some;
+            if some < PRUNED.unsigned_abs() {
+                return Ok(usize::try_from(pruned).unwrap_or(usize::MAX));
+            }
+        }
     }
 
     fn read<T>(&self, work: impl AsyncFnMut(&Client) -> Result<T, DatabaseError>) -> Result<T, VaultError> {
@@ -91,7 +105,7 @@ impl PostgresVault {
             logged.extend(history::logged(&files, change, before, origin.action_on(change), moment));
         }
         let Some(first) = changes.first() else { return Ok(Ok(stats)) };
-        if let Some(limit) = save::limit_reached(tx, self.graph, files.growth()).await? {
+        if let Some(limit) = save::limit_reached(tx, self.graph, &files).await? {
             return Ok(Err(WriteError::Full { path: first.place().clone(), limit }));
         }
         save::save(tx, self.graph, moment, &files).await?;
@@ -130,7 +144,7 @@ impl PostgresVault {
         };
         match restored {
             Ok(stat) => {
-                if let Some(limit) = save::limit_reached(tx, self.graph, files.growth()).await? {
+                if let Some(limit) = save::limit_reached(tx, self.graph, &files).await? {
                     return Ok(Err(WriteError::Full { path: trashed.path.clone(), limit }));
                 }
                 save::save(tx, self.graph, moment, &files).await?;
@@ -202,7 +216,9 @@ impl VaultFiles for PostgresVault {
             Ok(request) => request,
             Err(source) => return Err(WriteError::Write { path, source }),
         };
-        let outcome = self.database.write(self.scope, async |tx| self.apply_in(tx, changes, origin, request).await);
+        let longer = time_for(changes);
+        let apply = async |tx: &Transaction<'_>| self.apply_in(tx, changes, origin, request).await;
+        let outcome = self.database.write_for(self.scope, longer, apply);
         outcome.map_err(|error| write_failed(path, &error))?
     }
 
@@ -283,6 +299,18 @@ impl NoteHistory for PostgresVault {
 
 fn write_failed(path: String, error: &DatabaseError) -> WriteError {
     WriteError::Database { path, reason: error.reason() }
+}
+
+/// How long the texts of changes may take on the way to the database.
+fn time_for(changes: &[FileChange]) -> Duration {
+    let bytes = |change: &FileChange| match change {
+        FileChange::Create { bytes, .. } | FileChange::Replace { bytes, .. } | FileChange::Move { bytes, .. } => {
+            bytes.len()
+        }
+        FileChange::Rename { .. } | FileChange::Delete { .. } => 0,
+    };
+    let bytes: usize = changes.iter().map(bytes).sum();
+    Duration::from_secs_f64(bytes as f64 / BYTES_A_SECOND)
 }
 
 /// The stat of a note as a change left it. It may have been changed or deleted since.

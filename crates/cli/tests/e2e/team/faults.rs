@@ -1,9 +1,10 @@
 //! Servers and database connections that end during writes: every acknowledged write is there once.
 
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_testkit::generate::Random;
 use quipu_testkit::postgres;
@@ -120,6 +121,13 @@ fn stopped_database_loses_no_write_and_answers_say_so() {
         let result = call_at(server, "list_nodes", json!({}), None).unwrap();
         assert_eq!(result["structuredContent"]["total"], json!(CLIENTS), "{result}");
         assert!(result["_meta"]["quipu/warnings"].to_string().contains("database has been unreachable"), "{result}");
+        let template = json!({ "type": "ref/resource", "uri": "quipu://note/{+id}" });
+        let completion = json!({ "ref": template, "argument": { "name": "id", "value": "log" } });
+        for (method, params) in [("resources/list", json!({})), ("completion/complete", completion)] {
+            let answer = Post::modern(method, &modern(params)).send(server).unwrap().message().unwrap();
+            let warnings = answer["result"]["_meta"]["quipu/warnings"].to_string();
+            assert!(warnings.contains("database has been unreachable"), "{method}: {answer}");
+        }
         let known = list().bearer(&token).send(server).unwrap();
         let warnings = known.message().unwrap()["result"]["_meta"]["quipu/warnings"].to_string();
         assert!(warnings.contains("database has been unreachable"), "reads with a known token: {known:?}");
@@ -133,4 +141,49 @@ fn stopped_database_loses_no_write_and_answers_say_so() {
         }
         thread::sleep(Duration::from_millis(500));
     });
+}
+
+/// Signals a process: `STOP` suspends it.
+fn signal(server: &TeamServer, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &server.child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A server is suspended in a transaction, with the lock of its graph. The others write on, and the server itself, continued
+/// later, has its write once.
+#[test]
+fn suspended_server_blocks_no_other_and_repeats_no_write() {
+    const LOCK: Duration = Duration::from_secs(4);
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let [suspended, other] = [TeamServer::start(&url), TeamServer::start(&url)];
+    let create = |id: &str| json!({ "id": id, "content": "text" });
+    let write = thread::scope(|scope| {
+        // A write locks its graph first, and the history last.
+        let lock =
+            format!("LOCK TABLE quipu.note_write IN SHARE ROW EXCLUSIVE MODE; SELECT pg_sleep({})", LOCK.as_secs());
+        let url = &url;
+        let locked = scope.spawn(move || postgres::sql(url, &lock));
+        let count = |condition: &str| {
+            let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND";
+            postgres::sql(url, &format!("{sql} {condition}"))
+        };
+        wait_for("the history is locked", || count("wait_event = 'PgSleep'") == "1");
+        let write = scope.spawn(|| suspended.try_call("create_node", create("one.md"), None));
+        let waits = "wait_event_type = 'Lock' AND query LIKE 'INSERT INTO note_write %'";
+        wait_for("the write waits, with the lock of the graph", || count(waits) == "1");
+        signal(&suspended, "STOP");
+        locked.join().unwrap();
+        wait_for("its transaction is idle", || count("state = 'idle in transaction'") != "0");
+        let asked = Instant::now();
+        other.call("create_node", create("two.md"));
+        assert!(asked.elapsed() < Duration::from_secs(15), "it waited {:?}", asked.elapsed());
+        signal(&suspended, "CONT");
+        write.join().unwrap()
+    });
+    assert_eq!(write.unwrap()["isError"], json!(false), "it was made again");
+    for server in [&suspended, &other] {
+        assert_eq!(server.call("list_nodes", json!({}))["total"], json!(2));
+    }
+    assert_eq!(postgres::sql(&url, "SELECT count(*) FROM quipu.note_write"), "2", "each write once");
 }

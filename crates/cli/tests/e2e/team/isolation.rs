@@ -236,6 +236,65 @@ fn graph_whose_calls_wait_does_not_hold_up_another() {
     });
 }
 
+/// All calls of two graphs wait for locks in the database. A third graph has workers and connections, also for tokens that the
+/// server does not know yet.
+#[test]
+fn two_graphs_whose_calls_wait_leave_room_for_a_third() {
+    const HELD: Duration = Duration::from_secs(10);
+    let Some(graphs) = TwoGraphs::start() else { return };
+    let database = PostgresDatabase::connect(&graphs.url).unwrap();
+    database.create_graph("three").unwrap();
+    let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+    let token = |name: &str| {
+        let new = NewToken { name, scope: "admin", graphs: &["three".to_owned()], created, expires: None };
+        database.create_token(&new).unwrap().0
+    };
+    let known = token("known");
+    wait_for("the server knows the third graph", || {
+        let answer = graphs.send(&known, "tools/call", json!({ "name": "list_nodes", "arguments": {} }));
+        answer.status == 200
+    });
+    let lock = format!(
+        "BEGIN; SELECT FROM quipu.note_head JOIN quipu.graph ON id = graph WHERE name <> 'three' FOR UPDATE; \
+         SELECT pg_sleep({})",
+        HELD.as_secs()
+    );
+    thread::scope(|scope| {
+        let url = &graphs.url;
+        scope.spawn(move || postgres::sql(url, &lock));
+        let locks =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+        wait_for("the locks are held", || postgres::sql(url, locks) == "1");
+        let held = Instant::now();
+        let graphs = &graphs;
+        let waiting: Vec<_> = (0..40)
+            .map(|number| {
+                scope.spawn(move || {
+                    let token = if number % 2 == 0 { &graphs.one } else { &graphs.two };
+                    let note = json!({ "id": format!("waits{number}.md"), "content": "x" });
+                    graphs.call(token, "create_node", &note)
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_secs(1));
+        for number in 0..5 {
+            let token = token(&format!("new{number}"));
+            let asked = Instant::now();
+            let note = json!({ "id": format!("free{number}.md"), "content": "x" });
+            for (tool, arguments) in [("create_node", note), ("list_nodes", json!({}))] {
+                let answer = graphs.call(&token, tool, &arguments);
+                assert_eq!(answer["result"]["isError"], json!(false), "{answer}");
+            }
+            assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        }
+        assert!(held.elapsed() < HELD, "the third graph's calls were to be answered while the others wait");
+        assert!(waiting.iter().all(|call| !call.is_finished()), "they wait for the locks");
+        for call in waiting {
+            assert_eq!(call.join().unwrap()["result"]["isError"], json!(false));
+        }
+    });
+}
+
 #[test]
 fn metrics_show_the_graphs_of_the_token_and_the_pool_to_one_of_all() {
     let Some(graphs) = TwoGraphs::start() else { return };

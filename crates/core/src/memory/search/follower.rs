@@ -11,10 +11,13 @@ use super::text::TextIndex;
 use super::vectors::{VectorIndex, stored, text_hash};
 use crate::memory::entity_types::EntityTypes;
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
-use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, TextOwner};
+use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, StoredVector, TextOwner};
 
 /// Rows read at a time.
 const BATCH: usize = 4096;
+
+/// So many texts are looked at for each that is embedded: the first ones may be those of other processes.
+const WIDER: usize = 16;
 
 /// Projects whose members are cached: clients work on a few at a time.
 const PROJECTS: usize = 64;
@@ -96,12 +99,7 @@ impl LogFollower {
     pub(in crate::memory) fn embed(&self, role: Role, text: &str) -> Option<Vec<f32>> {
         let embedder = self.embedder.as_ref()?;
         let vector = embedder.embed(role, &[text]).ok()?.pop()?;
-        let is_other = |derived: &DerivedIndexes| !derived.vectors.is_of(vector.len());
-        let is_news = self.derived.read().as_ref().is_some_and(is_other);
-        if is_news {
-            let mut derived = self.derived.write();
-            derived.iter_mut().for_each(|derived| Arc::make_mut(&mut derived.vectors).settle_dimensions(vector.len()));
-        }
+        self.settle_dimensions(vector.len());
         Some(vector)
     }
 
@@ -127,16 +125,36 @@ impl LogFollower {
         Ok(ids)
     }
 
-    /// Creates and stores some missing vectors.
+    /// Creates and stores some missing vectors, or takes those that another process has stored.
     pub(in crate::memory) fn embed_some(&self, limit: usize) -> Result<Embedded, VectorError> {
         let Some(embedder) = &self.embedder else { return Ok(Embedded::default()) };
-        let wanted = self.view()?.vectors.wanted(limit);
+        let space = embedder.space();
+        let wanted = self.view()?.vectors.wanted(limit.saturating_mul(WIDER));
         if wanted.is_empty() {
             return Ok(Embedded::default());
         }
-        let texts = self.texts(&wanted)?;
+        let owners: Vec<TextOwner> = wanted.iter().map(|(owner, _)| *owner).collect();
+        let fetched = self.take_vectors(&self.store.vectors_of(space, &owners)?, &[]);
+        if fetched.done > 0 {
+            return Ok(fetched);
+        }
+        let hashes: Vec<i64> = wanted.iter().map(|(_, hash)| *hash).collect();
+        let claimed = self.store.claim_texts(space, &hashes, limit)?;
+        let mut mine = wanted;
+        mine.retain(|(_, hash)| claimed.contains(hash));
+        mine.truncate(limit);
+        if mine.is_empty() {
+            return Ok(Embedded { elsewhere: fetched.missing, ..fetched });
+        }
+        let owners: Vec<TextOwner> = mine.iter().map(|(owner, _)| *owner).collect();
+        // What was stored between the first look and the claim.
+        let fetched = self.take_vectors(&self.store.vectors_of(space, &owners)?, &[]);
+        if fetched.done > 0 {
+            return Ok(fetched);
+        }
+        let texts = self.texts(&owners)?;
         let texts: Vec<(TextOwner, &str)> =
-            wanted.iter().zip(&texts).filter_map(|(owner, text)| Some((*owner, text.as_deref()?))).collect();
+            owners.iter().zip(&texts).filter_map(|(owner, text)| Some((*owner, text.as_deref()?))).collect();
         let passages: Vec<&str> = texts.iter().map(|(_, text)| *text).collect();
         let vectors = embedder.embed_passages(&passages)?;
         let mut made = Vec::new();
@@ -147,20 +165,38 @@ impl LogFollower {
                 None => refused.push(*owner),
             }
         }
-        self.store.put_vectors(embedder.space(), &made)?;
-        let mut derived = self.derived.write();
-        let Some(derived) = derived.as_mut() else { return Ok(Embedded::default()) };
-        let index = Arc::make_mut(&mut derived.vectors);
+        self.store.put_vectors(space, &made)?;
         if let Some(vector) = vectors.iter().flatten().next() {
-            index.settle_dimensions(vector.len());
+            self.settle_dimensions(vector.len());
         }
-        let before = index.pending();
-        for (owner, vector) in &made {
-            index.put(*owner, vector);
+        Ok(self.take_vectors(&made, &refused))
+    }
+
+    /// Adds vectors to the index, and sets texts aside that cannot be embedded.
+    fn take_vectors(&self, made: &[(TextOwner, StoredVector)], refused: &[TextOwner]) -> Embedded {
+        let mut derived = self.derived.write();
+        let Some(derived) = derived.as_mut() else { return Embedded::default() };
+        let before = derived.vectors.pending();
+        if !made.is_empty() || !refused.is_empty() {
+            let index = Arc::make_mut(&mut derived.vectors);
+            for (owner, vector) in made {
+                index.put(*owner, vector);
+            }
+            refused.iter().for_each(|owner| index.set_aside(*owner));
         }
-        refused.iter().for_each(|owner| index.set_aside(*owner));
         // Texts deleted meanwhile are dropped when their log entry is followed.
-        Ok(Embedded { done: before - index.pending(), missing: index.pending() })
+        let missing = derived.vectors.pending();
+        Embedded { done: before - missing, missing, elsewhere: 0 }
+    }
+
+    /// Forgets the vectors of another model under the same name.
+    fn settle_dimensions(&self, dimensions: usize) {
+        let is_other = |derived: &DerivedIndexes| !derived.vectors.is_of(dimensions);
+        let is_news = self.derived.read().as_ref().is_some_and(is_other);
+        if is_news {
+            let mut derived = self.derived.write();
+            derived.iter_mut().for_each(|derived| Arc::make_mut(&mut derived.vectors).settle_dimensions(dimensions));
+        }
     }
 
     fn texts(&self, owners: &[TextOwner]) -> Result<Vec<Option<String>>, MemoryFailure> {
@@ -263,10 +299,12 @@ impl LogFollower {
 /// The result of a round of embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Embedded {
-    /// How many are no longer missing: created, or of texts that cannot be embedded.
+    /// How many are no longer missing: created, fetched, or of texts that cannot be embedded.
     pub done: usize,
     /// How many are still missing.
     pub missing: usize,
+    /// How many of these are to be waited for, because other processes compute them.
+    pub elsewhere: usize,
 }
 
 /// Why vectors could not be created. Search by words still works.

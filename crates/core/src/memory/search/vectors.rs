@@ -146,9 +146,10 @@ impl VectorIndex {
         self.queue.remove(&owner);
     }
 
-    /// Some texts without a vector, entities first.
-    pub(super) fn wanted(&self, limit: usize) -> Vec<TextOwner> {
-        self.queue.iter().take(limit).copied().collect()
+    /// Some texts without a vector and their hashes, entities first.
+    pub(super) fn wanted(&self, limit: usize) -> Vec<(TextOwner, i64)> {
+        let hash = |owner: &TextOwner| self.pending.get(owner).map(|(_, hash)| (*owner, *hash));
+        self.queue.iter().take(limit).filter_map(hash).collect()
     }
 
     pub(super) fn pending(&self) -> usize {
