@@ -23,7 +23,7 @@ use crate::config::{Config, ConfigError};
 use crate::trust::{self, Allowed};
 
 pub(crate) use files::OpenFiles;
-pub(crate) use graph::{Database, GraphFiles, OpenDatabaseError, OpenGraph};
+pub(crate) use graph::{Database, GraphFiles, OpenDatabaseError, OpenGraph, memory_of_graph};
 
 /// An open vault.
 pub(crate) struct OpenVault {

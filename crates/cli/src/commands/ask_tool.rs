@@ -3,7 +3,7 @@
 use quipu_tools::{Registry, Reply};
 use serde_json::Value;
 
-use super::command_vault::CommandVault;
+use super::note_source::NoteSource;
 use super::{CLIENT, Failure};
 
 /// The answer of a tool. Reports its warnings. `verb` begins the message of an error: "cannot VERB: …".
@@ -11,12 +11,12 @@ pub(super) fn ask(
     registry: &Registry,
     (tool, verb): (&str, &str),
     arguments: Value,
-    vault: &CommandVault<'_>,
+    source: &dyn NoteSource,
 ) -> Result<Value, Failure> {
     let tool = registry.find(tool).map_err(|_| Failure::failed(format!("the tool {tool} is not available")))?;
     let response = registry.call(tool, arguments, &registry.command_session(CLIENT), None);
     for warning in response.warnings {
-        vault.warn(warning, None);
+        source.warn(warning);
     }
     match response.reply {
         Reply::Answer(answer) => Ok(answer),

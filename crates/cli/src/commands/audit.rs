@@ -3,7 +3,7 @@
 use clap::Args;
 use quipu_core::ports::ChangeNumber;
 
-use super::open_vault::VaultLocation;
+use super::database::GraphOption;
 use super::output::{Line, Output};
 use super::{Failure, Outcome, Shared, change};
 use crate::compose::OpenMode;
@@ -15,6 +15,7 @@ Examples:
   quipu audit                     list the newest twenty changes
   quipu audit --limit 500 --json  list more changes, for a script
   quipu audit --before 120        list changes before change 120
+  quipu audit --graph team        list the changes of a graph in a database
 
 JSON fields:
   [{change, at, client, tool, undoes, undone_by, steps: [{before, after}]}], newest first;
@@ -26,6 +27,8 @@ pub(crate) struct Audit {
     /// Show only changes before this one.
     #[arg(long, value_name = "CHANGE", value_parser = clap::value_parser!(i64).range(1..))]
     before: Option<i64>,
+    #[command(flatten)]
+    graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -33,7 +36,7 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
+        let open = self.graph.memory(shared, OpenMode::Existing)?;
         let before = ChangeNumber(self.before.unwrap_or(i64::MAX));
         let changes = open.memory.store().log_before(before, self.limit as usize)?;
         if self.json {

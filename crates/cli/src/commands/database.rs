@@ -1,12 +1,16 @@
-//! The option `--database`: which database a command uses.
+//! The options `--database` and `--graph`: which database and which graph a command uses.
 
 use std::sync::Arc;
 
 use clap::Args;
-use quipu_store_postgres::{DatabaseError, Graph, GraphError, PostgresDatabase, PostgresMemory};
+use quipu_core::memory::Memory;
+use quipu_store_embedded::MemoryDatabase;
+use quipu_store_postgres::{DatabaseError, Graph, GraphError, PostgresDatabase};
 
-use super::Failure;
-use crate::config::DATABASE_VARIABLE;
+use super::open_vault::VaultLocation;
+use super::{Failure, Shared};
+use crate::compose::{OpenMemory, OpenMode, memory_of_graph};
+use crate::config::{Config, DATABASE_VARIABLE};
 
 /// The database of commands that always use one.
 #[derive(Debug, Args)]
@@ -29,7 +33,7 @@ impl DatabaseOption {
 }
 
 /// A graph instead of a folder, for commands that use a folder otherwise.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct GraphOption {
     /// Use a graph of this PostgreSQL database instead of a folder.
     #[arg(long, value_name = "URL")]
@@ -40,15 +44,41 @@ pub(super) struct GraphOption {
 }
 
 impl GraphOption {
-    /// Opens the memory of the graph; `None` if neither a database nor a graph is named.
-    pub(super) fn memory(&self) -> Result<Option<PostgresMemory>, Failure> {
-        if self.database.is_none() && self.graph.is_none() {
+    /// Whether a database or a graph is named.
+    pub(super) fn is_given(&self) -> bool {
+        self.database.is_some() || self.graph.is_some()
+    }
+
+    /// The graph, if one is named.
+    pub(super) fn find(&self) -> Result<Option<(Arc<PostgresDatabase>, Graph)>, Failure> {
+        if !self.is_given() {
             return Ok(None);
         }
         let database = open(self.database.as_deref())?;
         let graph = choose_graph(&database, self.graph.as_deref())?;
-        Ok(Some(PostgresMemory::new(database, &graph)))
+        Ok(Some((database, graph)))
     }
+
+    /// Opens the memory of the graph, or that of the folder.
+    pub(super) fn memory(&self, shared: &Shared, mode: OpenMode) -> Result<CommandMemory, Failure> {
+        if let Some((database, graph)) = self.find()? {
+            return Ok(CommandMemory { memory: memory_of_graph(database, &graph, &settings()?, None), database: None });
+        }
+        let OpenMemory { memory, database } = VaultLocation::find(None, shared)?.memory(mode)?;
+        Ok(CommandMemory { memory, database: Some(database) })
+    }
+}
+
+/// The memory of a folder or of a graph.
+pub(super) struct CommandMemory {
+    pub(super) memory: Arc<Memory>,
+    /// That of a folder.
+    pub(super) database: Option<Arc<MemoryDatabase>>,
+}
+
+/// Settings for a graph come from the environment alone, as those of the servers do.
+pub(super) fn settings() -> Result<Config, Failure> {
+    Config::of_environment().map_err(|error| Failure::usage(error.to_string()).hint(error.hint))
 }
 
 /// Connects to a database whose schema this program supports: the one given, or that of the variable.

@@ -1,15 +1,14 @@
 //! `quipu diff`: what differs between two versions of a note.
 
 use clap::Args;
-use quipu_tools::Toolset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask_tool::ask;
-use super::command_vault::CommandVault;
+use super::database::GraphOption;
+use super::note_source::NoteSource;
 use super::output::{Line, Output};
 use super::{Failure, Outcome};
-use crate::compose::OpenMode;
 
 /// Show what changed between two versions of a note.
 ///
@@ -30,6 +29,9 @@ pub(crate) struct Diff {
     from: Option<String>,
     /// Version to compare with [default: the current one].
     to: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(super) graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -37,14 +39,15 @@ pub(crate) struct Diff {
 
 impl Diff {
     /// The answer of the tool.
-    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<Value, Failure> {
-        let ready = vault.open_indexed(OpenMode::Existing)?;
-        let registry = ready.open.registry(Some(&[Toolset::Work]));
+    pub(super) fn answer(&self, source: &dyn NoteSource) -> Result<Value, Failure> {
+        let open = source.open_notes()?;
+        open.update_index()?;
+        let registry = open.notes.registry();
         let from = match &self.from {
             Some(from) => from.clone(),
             None => {
                 let arguments = json!({ "id": self.note, "limit": 1000 });
-                let history = ask(&registry, ("node_history", "list the versions"), arguments, vault)?;
+                let history = ask(&registry, ("node_history", "list the versions"), arguments, source)?;
                 previous(&history).ok_or_else(|| {
                     Failure::failed(format!("cannot compare {}: no earlier version of it is kept", self.note))
                         .hint("`quipu history` lists its versions")
@@ -53,7 +56,7 @@ impl Diff {
         };
         let to = self.to.as_deref().unwrap_or("current");
         let arguments = json!({ "id": self.note, "from": from, "to": to });
-        ask(&registry, ("diff_node", "compare the versions"), arguments, vault)
+        ask(&registry, ("diff_node", "compare the versions"), arguments, source)
     }
 
     pub(super) fn print(&self, answer: &Value, output: &mut Output) -> Result<Outcome, Failure> {

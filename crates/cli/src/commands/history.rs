@@ -2,16 +2,15 @@
 
 use clap::Args;
 use quipu_core::memory::EntityId;
-use quipu_tools::Toolset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask_tool::ask;
-use super::command_vault::{CommandVault, IndexedVault};
+use super::database::GraphOption;
 use super::merge::find_entity;
+use super::note_source::{NoteSource, OpenNotes};
 use super::output::{Line, Output};
 use super::{Failure, Outcome};
-use crate::compose::OpenMode;
 
 /// List the versions of a note, or the changes of an entity: who made each, when and how.
 ///
@@ -29,6 +28,7 @@ Examples:
   quipu history \"Auth service\"               list the changes of an entity, newest first
   quipu history 12                            the same, by its id
   quipu undo 118                              undo one of them
+  quipu history plan.md --graph team          the same of a graph in a database
 
 JSON is the answer of the tool node_history:
   {id, versions[{version, at, by, action, chars, change, kept}]}
@@ -41,6 +41,9 @@ pub(crate) struct History {
     /// Show at most this many versions or changes.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(super) graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -55,16 +58,17 @@ pub(super) enum HistoryAnswer {
 }
 
 impl History {
-    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<HistoryAnswer, Failure> {
-        let ready = vault.open_indexed(OpenMode::Existing)?;
-        let registry = ready.open.registry(Some(&[Toolset::Work]));
-        if let Some(entity) = self.entity(&ready)? {
+    pub(super) fn answer(&self, source: &dyn NoteSource) -> Result<HistoryAnswer, Failure> {
+        let open = source.open_notes()?;
+        open.update_index()?;
+        let registry = open.notes.registry();
+        if let Some(entity) = self.entity(&open)? {
             let arguments = json!({ "entity_id": entity.0, "limit": self.limit });
-            return ask(&registry, ("recent_changes", "list the changes"), arguments, vault)
+            return ask(&registry, ("recent_changes", "list the changes"), arguments, source)
                 .map(HistoryAnswer::Changes);
         }
         let arguments = json!({ "id": self.of, "limit": self.limit });
-        let answer = ask(&registry, ("node_history", "list the versions"), arguments, vault).map_err(|failure| {
+        let answer = ask(&registry, ("node_history", "list the versions"), arguments, source).map_err(|failure| {
             if is_note(&self.of) { failure } else { failure.hint("no entity has this name either") }
         })?;
         Ok(HistoryAnswer::Versions(answer))
@@ -92,12 +96,12 @@ impl History {
     }
 
     /// The entity that is meant, if it is not a note: a number is the id of an entity, also of a deleted one.
-    fn entity(&self, ready: &IndexedVault) -> Result<Option<EntityId>, Failure> {
+    fn entity(&self, open: &OpenNotes<'_>) -> Result<Option<EntityId>, Failure> {
         if let Ok(number) = self.of.parse() {
             return Ok(Some(EntityId(number)));
         }
-        match &ready.open.memory {
-            Ok(open) if !is_note(&self.of) => find_entity(&open.memory, &self.of),
+        match open.notes.memory() {
+            Ok(memory) if !is_note(&self.of) => find_entity(memory, &self.of),
             _ => Ok(None),
         }
     }

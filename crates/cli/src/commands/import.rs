@@ -7,9 +7,10 @@ use clap::Args;
 use quipu_core::Session;
 use quipu_core::memory::EntityTypes;
 use quipu_core::ports::{Author, Clock, MemoryStore, SystemClock};
+use quipu_store_postgres::PostgresMemory;
 use serde_json::json;
 
-use super::database::GraphOption;
+use super::database::{GraphOption, settings};
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
@@ -23,8 +24,8 @@ const MAX_PROBLEMS: usize = 20;
 ///
 /// Reads the output of `quipu export`, the file of the reference memory server even if it is damaged, and GraphMem documents.
 /// Existing items are not added again; an existing entity gets the aliases and the description that it lacks. The import is
-/// one change, which `quipu undo` reverts. Ids from `quipu export` are kept if memory has no changes yet; otherwise items get
-/// new ids.
+/// one change, which `quipu undo` reverts. Ids from `quipu export` are kept if memory has no changes yet, and so is the log from
+/// `quipu export --with-log`; otherwise items get new ids.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +35,9 @@ Examples:
   quipu import --graph team export.jsonl   import into a graph of a team's database
 
 JSON fields:
-  {entities, observations, relations, known, completed, problems: [{line, message}]}
+  {entities, observations, relations, known, completed, changes, changes_left,
+   problems: [{line, message}]}; changes are those of the log that were copied, changes_left
+   those that were not
 
 Invalid lines and items are listed and the rest is imported; the exit code is then 1.")]
 pub(crate) struct Import {
@@ -52,9 +55,9 @@ pub(crate) struct Import {
 
 impl Import {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        if let Some(memory) = self.graph.memory()? {
-            // Settings come from the environment alone, as those of the servers do.
-            return self.import(&memory, &EntityTypes::default(), output);
+        if let Some((database, graph)) = self.graph.find()? {
+            let memory = PostgresMemory::new(database, &graph);
+            return self.import(&memory, &settings()?.memory_types, output);
         }
         let location = VaultLocation::find(None, shared)?;
         let open = location.memory(OpenMode::Create)?;
@@ -98,6 +101,8 @@ impl Import {
                 "relations": imported.relations,
                 "known": imported.known,
                 "completed": imported.completed,
+                "changes": imported.changes,
+                "changes_left": imported.changes_left,
                 "problems": problems,
             }))?;
             return Ok(outcome);
@@ -113,6 +118,17 @@ impl Import {
             counted(imported.relations, "relation", "relations"),
             counted(imported.known, "item", "items")
         )))?;
+        if imported.changes > 0 {
+            let changes = counted(imported.changes, "change", "changes");
+            output.line(&Line::new().plain(format!("copied the log of {changes}")))?;
+        }
+        if imported.changes_left > 0 {
+            let changes = counted(imported.changes_left, "change", "changes");
+            output.warning(
+                &format!("the log of {changes} was not copied: memory has changes already"),
+                Some("a new folder or graph takes over the log"),
+            );
+        }
         Ok(outcome)
     }
 

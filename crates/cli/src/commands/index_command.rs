@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command_vault::{CommandVault, Notice};
+use super::database::GraphOption;
+use super::note_source::{CommandGraph, NoteSource};
 use super::open_vault::VaultLocation;
 use super::output::Output;
 use super::{Outcome, Shared, progress};
@@ -65,6 +67,9 @@ pub(super) struct CommandReply {
     answer: Result<IndexAnswer, Failure>,
 }
 
+/// Answers a command from a folder or a graph.
+type AnswerFrom<'a> = Box<dyn Fn(&dyn NoteSource) -> Result<IndexAnswer, Failure> + 'a>;
+
 impl IndexCommand {
     /// The lock is that of the vault, if this process holds it, and is held until the answer is complete.
     fn answer(&self, vault: &CommandVault<'_>, lock: Option<OwnerLock>) -> Result<IndexAnswer, Failure> {
@@ -113,6 +118,25 @@ impl IndexCommand {
         }
     }
 
+    /// For a command that can also use a graph: the option, and its answer.
+    fn on_graph(&self) -> Option<(&GraphOption, AnswerFrom<'_>)> {
+        match self {
+            Self::History(command) => {
+                Some((&command.graph, Box::new(|source| command.answer(source).map(IndexAnswer::History))))
+            }
+            Self::Diff(command) => {
+                Some((&command.graph, Box::new(|source| command.answer(source).map(IndexAnswer::Diff))))
+            }
+            Self::Revert(command) => {
+                Some((&command.graph, Box::new(|source| command.answer(source).map(IndexAnswer::Revert))))
+            }
+            Self::Restore(command) => {
+                Some((&command.graph, Box::new(|source| command.answer(source).map(IndexAnswer::Restore))))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` or `revert`
     /// may restore what the first one replaced.
     fn retry(&self) -> Retry {
@@ -154,6 +178,12 @@ impl IndexCommand {
             Self::Call(command) => command.prepare()?,
             Self::Picture(command) => command.check()?,
             _ => {}
+        }
+        if let Some((option, answer)) = self.on_graph()
+            && let Some(graph) = CommandGraph::find(option, output)?
+        {
+            let answer = answer(&graph)?;
+            return self.print(answer, output);
         }
         let location = VaultLocation::find(self.folder(), shared)?;
         let answer = self.find_answer(location, output)?;

@@ -5,7 +5,7 @@ use quipu_core::Session;
 use quipu_core::memory::{Entity, EntityId, Memory, MemoryError, name_key};
 use serde_json::{Value, json};
 
-use super::open_vault::VaultLocation;
+use super::database::GraphOption;
 use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
 use crate::compose::OpenMode;
@@ -39,6 +39,8 @@ pub(crate) struct Merge {
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -46,7 +48,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
+        let open = self.graph.memory(shared, OpenMode::Existing)?;
         let memory = &open.memory;
         let (from, into) = (find(memory, &self.from)?, find(memory, &self.into)?);
         let plan = memory.plan_merge(from, into).map_err(failure)?;

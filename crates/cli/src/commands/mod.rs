@@ -45,6 +45,7 @@ mod database_token;
 mod http_options;
 mod index_command;
 mod logging;
+mod note_source;
 #[cfg(feature = "oauth")]
 mod oauth_options;
 mod open_vault;

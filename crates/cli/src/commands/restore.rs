@@ -8,11 +8,11 @@ use quipu_core::ports::{TrashReason, TrashedFile};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::command_vault::CommandVault;
+use super::database::GraphOption;
+use super::note_source::NoteSource;
 use super::output::{Line, Output};
 use super::status::size;
 use super::{Failure, Outcome};
-use crate::compose::OpenMode;
 
 /// List replaced and deleted versions of notes, or restore one.
 ///
@@ -25,6 +25,7 @@ Examples:
   quipu restore                    list all kept versions, newest first
   quipu restore station/power.md   restore the newest version of that note
   quipu restore power.md --version 20260131T093000.123456789Z-000-deleted/Power.md
+  quipu restore plan.md --graph team   restore a note of a graph in a database
 
 JSON fields:
   a list: [{version, path, at, reason, bytes}]; reason is \"deleted\", \"replaced\" or \"moved\"
@@ -37,6 +38,9 @@ pub(crate) struct Restore {
     /// Restore this version instead of the newest.
     #[arg(long, value_name = "VERSION", requires = "id")]
     version: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(super) graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -76,18 +80,19 @@ enum Reason {
 }
 
 impl Restore {
-    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<RestoreAnswer, Failure> {
-        let open = vault.open(OpenMode::Existing)?;
-        let kept = kept(&open.knowledge)?;
+    pub(super) fn answer(&self, source: &dyn NoteSource) -> Result<RestoreAnswer, Failure> {
+        let open = source.open_notes()?;
+        let knowledge = open.notes.knowledge();
+        let kept = kept(knowledge)?;
         let Some(id) = &self.id else { return Ok(RestoreAnswer::Kept(kept.iter().map(Row::of).collect())) };
         let wanted = self.choose(id, &kept)?;
-        open.update_index(vault.progress())?;
-        let was_there = open.knowledge.snapshot().find_exact(&wanted.path).is_some();
-        open.knowledge.restore(wanted).map_err(|error| {
+        open.update_index()?;
+        let was_there = knowledge.snapshot().find_exact(&wanted.path).is_some();
+        knowledge.restore(wanted).map_err(|error| {
             Failure::failed(format!("cannot restore {}: {error}", wanted.path))
                 .hint("the version is still kept; `quipu restore` lists it")
         })?;
-        let now_kept = self::kept(&open.knowledge)?;
+        let now_kept = self::kept(knowledge)?;
         let replaced = now_kept
             .into_iter()
             .find(|version| version.path.note_id() == wanted.path.note_id() && !kept.contains(version));
@@ -95,7 +100,7 @@ impl Restore {
             version: Row::of(wanted),
             replaced: replaced.map(|kept| kept.version),
             was_there,
-            copies: copies(&open.knowledge, &wanted.path),
+            copies: copies(knowledge, &wanted.path),
         })
     }
 

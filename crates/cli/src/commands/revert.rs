@@ -1,15 +1,14 @@
 //! `quipu revert`: goes back to an earlier version of a note, or undoes a whole change to notes.
 
 use clap::Args;
-use quipu_tools::Toolset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ask_tool::ask;
-use super::command_vault::CommandVault;
+use super::database::GraphOption;
+use super::note_source::NoteSource;
 use super::output::{Line, Output};
 use super::{Failure, Outcome};
-use crate::compose::OpenMode;
 
 /// Go back to an earlier version of a note, or undo a whole change to notes.
 ///
@@ -20,6 +19,7 @@ use crate::compose::OpenMode;
 Examples:
   quipu revert station/power.md 0123456789abcdef   a version that `quipu history` lists
   quipu revert --change n12                        a whole change, as `quipu history` lists it
+  quipu revert --change n12 --graph team           the same in a graph of a database
 
 JSON is the answer of the tool revert_node: {id, version, diff}; with --change, that of
 undo_change: {change, undone, steps, undone_by}.")]
@@ -32,6 +32,9 @@ pub(crate) struct Revert {
     /// Undo this change to notes instead.
     #[arg(long, value_name = "CHANGE", conflicts_with_all = ["note", "version"])]
     change: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(super) graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -39,18 +42,19 @@ pub(crate) struct Revert {
 
 impl Revert {
     /// The answer of the tool.
-    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<Value, Failure> {
-        let ready = vault.open_indexed(OpenMode::Existing)?;
-        let registry = ready.open.registry(Some(&[Toolset::Work, Toolset::Upkeep]));
+    pub(super) fn answer(&self, source: &dyn NoteSource) -> Result<Value, Failure> {
+        let open = source.open_notes()?;
+        open.update_index()?;
+        let registry = open.notes.registry();
         let Some(change) = &self.change else {
             let arguments = json!({ "id": self.note, "version": self.version });
-            return ask(&registry, ("revert_node", "revert the note"), arguments, vault);
+            return ask(&registry, ("revert_node", "revert the note"), arguments, source);
         };
         if !change.starts_with('n') {
             return Err(Failure::usage(format!("cannot undo {change}: changes to notes are named n1, n2, …"))
                 .hint("`quipu undo` undoes changes to memory"));
         }
-        ask(&registry, ("undo_change", "undo the change"), json!({ "change": change }), vault)
+        ask(&registry, ("undo_change", "undo the change"), json!({ "change": change }), source)
     }
 
     pub(super) fn print(&self, answer: &Value, output: &mut Output) -> Result<Outcome, Failure> {

@@ -114,7 +114,7 @@ impl From<OpenDatabaseError> for Failure {
     }
 }
 
-fn failure(error: ComposeError) -> Failure {
+pub(super) fn failure(error: ComposeError) -> Failure {
     match error {
         ComposeError::Config(error) => Failure::usage(error.to_string()).hint(error.hint),
         ComposeError::Folder(message) | ComposeError::Unfinished(message) => Failure::failed(message),

@@ -4,11 +4,11 @@ use clap::Args;
 use quipu_core::Session;
 use quipu_core::ports::{ChangeNumber, UndoError};
 
-use super::open_vault::VaultLocation;
+use super::database::{CommandMemory, GraphOption};
 use super::output::{Line, Output};
 use super::progress::waiting;
 use super::{CLIENT, Failure, Outcome, Shared, change};
-use crate::compose::{OpenMemory, OpenMode};
+use crate::compose::OpenMode;
 
 /// Undo a change to memory; for notes use `quipu revert --change`.
 ///
@@ -19,6 +19,7 @@ use crate::compose::{OpenMemory, OpenMode};
 Examples:
   quipu undo       undo the newest change
   quipu undo 118   undo change 118, as `quipu audit` lists it
+  quipu undo 118 --graph team   undo a change of a graph in a database
 
 JSON fields, as in `quipu audit --json`:
   {change, at, client, tool, undoes, undone_by, steps: [{before, after}]}")]
@@ -26,6 +27,8 @@ pub(crate) struct Undo {
     /// Number of the change, as `quipu audit` lists it.
     #[arg(value_name = "CHANGE", value_parser = memory_change)]
     number: Option<i64>,
+    #[command(flatten)]
+    graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -33,14 +36,15 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
+        let open = self.graph.memory(shared, OpenMode::Existing)?;
         let number = match self.number {
             Some(number) => ChangeNumber(number),
             None => newest(&open)?,
         };
         let author = open.memory.author(&Session::named(CLIENT), "undo", None);
         let what = || {
-            let holder = open.database.lock_holder().unwrap_or_else(|| "another program".to_owned());
+            let Some(database) = &open.database else { return "waiting for the database".to_owned() };
+            let holder = database.lock_holder().unwrap_or_else(|| "another program".to_owned());
             format!("waiting for {holder}, which keeps .quipu/memory.db locked")
         };
         let undone = waiting(what, output, || open.memory.store().undo(number, &author));
@@ -69,7 +73,7 @@ fn memory_change(given: &str) -> Result<i64, String> {
 }
 
 /// The newest change that is in effect and is not an undo. A change whose undo was undone is in effect.
-fn newest(open: &OpenMemory) -> Result<ChangeNumber, Failure> {
+fn newest(open: &CommandMemory) -> Result<ChangeNumber, Failure> {
     let mut before = ChangeNumber(i64::MAX);
     loop {
         let changes = open.memory.store().log_before(before, 50)?;

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::open_vault::VaultLocation;
+use super::database::GraphOption;
 use super::output::{Line, Output, counted};
 use super::{Failure, Outcome, Shared};
 use crate::compose::OpenMode;
@@ -13,6 +13,7 @@ use crate::compose::OpenMode;
 #[command(after_help = "\
 Examples:
   quipu verify
+  quipu verify --graph team   check the memory of a graph in a database
   quipu verify --json
 
 JSON fields:
@@ -20,6 +21,8 @@ JSON fields:
 
 The exit code is 1 when there is a problem. `quipu doctor` checks the notes and their index.")]
 pub(crate) struct Verify {
+    #[command(flatten)]
+    graph: GraphOption,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -27,7 +30,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
-        let open = VaultLocation::find(None, shared)?.memory(OpenMode::Existing)?;
+        let open = self.graph.memory(shared, OpenMode::Existing)?;
         let store = open.memory.store();
         let findings = store.check()?;
         let outcome = if findings.is_empty() { Outcome::Fine } else { Outcome::Negative };

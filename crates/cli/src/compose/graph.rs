@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use quipu_core::memory::{Memory, MemoryParts};
-use quipu_core::ports::{NoSources, NoteFeed, SystemClock, VaultFiles, VectorStore};
+use quipu_core::ports::{Embedder, NoSources, NoteFeed, SystemClock, TextModel, VaultFiles, VectorStore};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_server::service::Measure;
@@ -71,45 +71,18 @@ impl Database {
         DatabaseTokens { database: self.postgres.clone(), tokens: PostgresTokens::new(self.postgres.clone()) }
     }
 
-    /// Opens a graph without reading it; `None` if there is none of this id.
+    /// Opens a graph for a server without reading it; `None` if there is none of this id.
     pub(crate) fn open(&self, id: i64, config: &Config) -> Result<Option<OpenGraph>, ComposeError> {
         let graph = self.postgres.graph_by_id(id).map_err(|error| anyhow::anyhow!(OpenDatabaseError::Read(error)))?;
         let Some(graph) = graph else { return Ok(None) };
-        let vault = Arc::new(PostgresVault::new(self.postgres.clone(), &graph).with_wakeups(self.wakeups.clone()));
-        let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
-        // The settings come from the environment alone, so the providers are the user's choice.
-        let embedder = open_embedder(config.embedding.provider())?;
-        let mut knowledge = Knowledge::new(Parts {
-            vault: vault.clone(),
-            store: store.clone(),
-            clock: Arc::new(SystemClock),
-            sources: Arc::new(NoSources),
-            title_rule: config.title_from.clone(),
-            stale_after: config.stale_after,
-        })
-        .among_servers(Arc::new(PostgresShownNotes::new(self.postgres.clone(), &graph)));
-        let mut vectors = None;
-        if let Some(embedder) = &embedder {
-            vectors = self.share_vectors(&graph, &store)?;
-            let store: Arc<dyn VectorStore> = match &vectors {
-                Some(shared) => shared.clone(),
-                None => store,
-            };
-            knowledge = knowledge.with_meaning(Meaning::new(embedder.clone(), store).alone(config.by_meaning_alone));
-        }
-        if let Some(provider) = config.llm.provider() {
-            knowledge = knowledge.with_text_model(open_text_model(&provider)?);
-        }
-        let memory = Arc::new(Memory::new(MemoryParts {
-            store: Arc::new(PostgresMemory::new(self.postgres.clone(), &graph)),
-            embedder,
-            clock: Arc::new(SystemClock),
-            types: config.memory_types.clone(),
-            rule: config.duplicates,
-        }));
-        let knowledge = Arc::new(knowledge.with_memory(memory.clone()));
-        let database = self.postgres.clone();
-        Ok(Some(OpenGraph { knowledge, memory, vault, vectors, database, graph }))
+        let text_model = config.llm.provider().map(|provider| open_text_model(&provider)).transpose()?;
+        let serving = Serving {
+            wakeups: self.wakeups.clone(),
+            // The settings come from the environment alone, so the providers are the user's choice.
+            embedder: open_embedder(config.embedding.provider())?,
+            text_model,
+        };
+        OpenGraph::new(self.postgres.clone(), graph, config, Some(serving)).map(Some)
     }
 
     /// How this process uses the database.
@@ -128,16 +101,6 @@ impl Database {
                 away.as_secs_f64(),
             ),
         ]
-    }
-
-    /// Vectors that each server computes for all; `None` if the database lacks pgvector.
-    fn share_vectors(
-        &self,
-        graph: &Graph,
-        store: &Arc<EmbeddedStore>,
-    ) -> Result<Option<Arc<SharedVectors>>, ComposeError> {
-        let shared = SharedVectors::new(store.clone(), self.postgres.clone(), graph);
-        Ok(shared.map_err(|error| anyhow::anyhow!(OpenDatabaseError::Read(error)))?.map(Arc::new))
     }
 }
 
@@ -190,6 +153,32 @@ impl GraphFiles {
     }
 }
 
+/// Opens the memory of a graph without its notes.
+pub(crate) fn memory_of_graph(
+    database: Arc<PostgresDatabase>,
+    graph: &Graph,
+    config: &Config,
+    embedder: Option<Arc<dyn Embedder>>,
+) -> Arc<Memory> {
+    Arc::new(Memory::new(MemoryParts {
+        store: Arc::new(PostgresMemory::new(database, graph)),
+        embedder,
+        clock: Arc::new(SystemClock),
+        types: config.memory_types.clone(),
+        rule: config.duplicates,
+    }))
+}
+
+/// Vectors that each server computes for all; `None` if the database lacks pgvector.
+fn share_vectors(
+    database: &Arc<PostgresDatabase>,
+    graph: &Graph,
+    store: &Arc<EmbeddedStore>,
+) -> Result<Option<Arc<SharedVectors>>, ComposeError> {
+    let shared = SharedVectors::new(store.clone(), database.clone(), graph);
+    Ok(shared.map_err(|error| anyhow::anyhow!(OpenDatabaseError::Read(error)))?.map(Arc::new))
+}
+
 /// An open graph.
 pub(crate) struct OpenGraph {
     pub(crate) knowledge: Arc<Knowledge>,
@@ -201,7 +190,65 @@ pub(crate) struct OpenGraph {
     graph: Graph,
 }
 
+/// What a server needs of a graph, and a command does not.
+struct Serving {
+    wakeups: Arc<Wakeups>,
+    embedder: Option<Arc<dyn Embedder>>,
+    text_model: Option<Arc<dyn TextModel>>,
+}
+
 impl OpenGraph {
+    /// Opens a graph for a command, without vectors and without reading it.
+    pub(crate) fn for_command(
+        database: Arc<PostgresDatabase>,
+        graph: Graph,
+        config: &Config,
+    ) -> Result<Self, ComposeError> {
+        Self::new(database, graph, config, None)
+    }
+
+    fn new(
+        database: Arc<PostgresDatabase>,
+        graph: Graph,
+        config: &Config,
+        serving: Option<Serving>,
+    ) -> Result<Self, ComposeError> {
+        let mut vault = PostgresVault::new(database.clone(), &graph);
+        if let Some(serving) = &serving {
+            vault = vault.with_wakeups(serving.wakeups.clone());
+        }
+        let vault = Arc::new(vault);
+        let store = Arc::new(EmbeddedStore::in_memory().context("cannot create an index in memory")?);
+        let mut knowledge = Knowledge::new(Parts {
+            vault: vault.clone(),
+            store: store.clone(),
+            clock: Arc::new(SystemClock),
+            sources: Arc::new(NoSources),
+            title_rule: config.title_from.clone(),
+            stale_after: config.stale_after,
+        });
+        let (mut embedder, mut vectors) = (None, None);
+        if let Some(serving) = serving {
+            knowledge = knowledge.among_servers(Arc::new(PostgresShownNotes::new(database.clone(), &graph)));
+            if let Some(embedder) = &serving.embedder {
+                vectors = share_vectors(&database, &graph, &store)?;
+                let store: Arc<dyn VectorStore> = match &vectors {
+                    Some(shared) => shared.clone(),
+                    None => store,
+                };
+                knowledge =
+                    knowledge.with_meaning(Meaning::new(embedder.clone(), store).alone(config.by_meaning_alone));
+            }
+            if let Some(model) = serving.text_model {
+                knowledge = knowledge.with_text_model(model);
+            }
+            embedder = serving.embedder;
+        }
+        let memory = memory_of_graph(database.clone(), &graph, config, embedder);
+        let knowledge = Arc::new(knowledge.with_memory(memory.clone()));
+        Ok(Self { knowledge, memory, vault, vectors, database, graph })
+    }
+
     /// Every tool over this graph.
     pub(crate) fn registry(&self) -> Registry {
         let options = RegistryOptions::default();

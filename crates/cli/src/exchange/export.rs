@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
-use quipu_core::ports::{MemoryFailure, MemoryStore, NoteTie, TextOwner};
+use quipu_core::ports::{ChangeNumber, MemoryFailure, MemoryItem, MemoryStore, NoteTie, TextOwner};
 use serde_json::{Value, json};
+
+use super::log::{self, Gone};
 
 /// The type of the first line of our own format.
 pub(super) const HEADER: &str = "quipu-memory";
@@ -48,9 +50,7 @@ fn quipu(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportErro
         let owners: Vec<TextOwner> = entities.iter().map(|entity| TextOwner::Entity(entity.id)).collect();
         for (entity, ties) in entities.into_iter().zip(store.ties_of(&owners)?) {
             count += 1;
-            let Entity { id, name, entity_type, aliases, description, created_ns, updated_ns, .. } = entity;
-            let mut row = json!({"type": "entity", "id": id.0, "name": name, "entity_type": entity_type,
-                "aliases": aliases, "description": description, "created_ns": created_ns, "updated_ns": updated_ns});
+            let mut row = row(&MemoryItem::Entity(entity));
             add_ties(ties, &mut row);
             line(out, &row)?;
         }
@@ -60,24 +60,59 @@ fn quipu(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportErro
         let owners: Vec<TextOwner> = observations.iter().map(|seen| TextOwner::Observation(seen.id)).collect();
         for (seen, ties) in observations.into_iter().zip(store.ties_of(&owners)?) {
             count += 1;
-            let Observation { id, entity, text, created_ns, updated_ns } = seen;
-            let mut row = json!({"type": "observation", "id": id.0, "entity": entity.0, "text": text,
-                "created_ns": created_ns, "updated_ns": updated_ns});
+            let mut row = row(&MemoryItem::Observation(seen));
             add_ties(ties, &mut row);
             line(out, &row)?;
         }
         Ok(())
     })?;
     relations_in_batches(store, |relations| {
-        for Relation { id, from, to, relation_type, created_ns, updated_ns } in relations {
+        for relation in relations {
             count += 1;
-            let row = json!({"type": "relation", "id": id.0, "from": from.0, "to": to.0,
-                "relation_type": relation_type, "created_ns": created_ns, "updated_ns": updated_ns});
-            line(out, &row)?;
+            line(out, &row(&MemoryItem::Relation(relation)))?;
         }
         Ok(())
     })?;
     Ok(count)
+}
+
+/// An item as a line of our own format, without its ties.
+pub(super) fn row(item: &MemoryItem) -> Value {
+    match item {
+        MemoryItem::Entity(entity) => {
+            let Entity { id, name, entity_type, aliases, description, created_ns, updated_ns, .. } = entity;
+            json!({"type": "entity", "id": id.0, "name": name, "entity_type": entity_type, "aliases": aliases,
+                "description": description, "created_ns": created_ns, "updated_ns": updated_ns})
+        }
+        MemoryItem::Observation(Observation { id, entity, text, created_ns, updated_ns }) => {
+            json!({"type": "observation", "id": id.0, "entity": entity.0, "text": text, "created_ns": created_ns,
+                "updated_ns": updated_ns})
+        }
+        MemoryItem::Relation(Relation { id, from, to, relation_type, created_ns, updated_ns }) => {
+            json!({"type": "relation", "id": id.0, "from": from.0, "to": to.0, "relation_type": relation_type,
+                "created_ns": created_ns, "updated_ns": updated_ns})
+        }
+    }
+}
+
+/// Writes the log of changes, oldest first, after an export in our own format.
+pub(crate) fn export_log(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<(), ExportError> {
+    let (head, mut gone) = (store.head()?, Gone::default());
+    let mut first = 1;
+    while first <= head.0 {
+        let next = first + BATCH as i64;
+        for entry in store.log_before(ChangeNumber(next), BATCH)?.iter().rev() {
+            gone.follow(entry);
+            line(out, &log::entry_row(entry))?;
+        }
+        first = next;
+    }
+    for owners in gone.owners().chunks(BATCH) {
+        for (owner, ties) in owners.iter().zip(store.ties_of(owners)?).filter(|(_, ties)| !ties.is_empty()) {
+            line(out, &log::ties_row(*owner, ties))?;
+        }
+    }
+    Ok(())
 }
 
 fn reference(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportError> {
@@ -142,7 +177,7 @@ fn graphmem(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<u64, ExportE
 }
 
 /// Adds the notes that links of a text are tied to, by the text between their brackets.
-fn add_ties(ties: Vec<NoteTie>, row: &mut Value) {
+pub(super) fn add_ties(ties: Vec<NoteTie>, row: &mut Value) {
     if !ties.is_empty() {
         let ties = ties.into_iter().map(|tie| (tie.target, Value::from(tie.path.as_str())));
         row["ties"] = Value::Object(ties.collect());

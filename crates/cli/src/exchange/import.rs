@@ -5,6 +5,7 @@
 
 mod entities;
 mod facts;
+mod history;
 mod references;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use serde::de::IgnoredAny;
 use super::document::{DocumentWalk, Spot, not_utf8};
 use super::over_long::over_long;
 use super::record::Record;
+use history::FileHistory;
 
 /// The newest version of our own format.
 const FORMAT_VERSION: i64 = 1;
@@ -41,6 +43,10 @@ pub(crate) struct Imported {
     pub(crate) known: usize,
     /// Entities among them that got an alias or a description.
     pub(crate) completed: usize,
+    /// Entries of the log that were copied.
+    pub(crate) changes: usize,
+    /// Entries of the log that were not, since memory has changes of its own.
+    pub(crate) changes_left: usize,
 }
 
 /// Why nothing was imported.
@@ -93,6 +99,8 @@ pub(crate) struct Importer<'a> {
     for_names: Vec<(Spot, Record)>,
     /// Whether the file so far has only documents, and no lines.
     only_documents: bool,
+    /// What the file has of a log.
+    history: FileHistory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,6 +130,7 @@ impl<'a> Importer<'a> {
             waiting: Vec::new(),
             for_names: Vec::new(),
             only_documents: true,
+            history: FileHistory::default(),
         }
     }
 
@@ -152,7 +161,9 @@ impl<'a> Importer<'a> {
                 self.take_line(number, &bytes)?;
             }
         }
-        self.take_all_waiting()
+        self.take_all_waiting()?;
+        self.finish_history();
+        Ok(())
     }
 
     /// Items that cannot be imported, in the order in which they were resolved: references at the end of their document or
@@ -161,8 +172,12 @@ impl<'a> Importer<'a> {
         &self.problems
     }
 
-    /// Applies everything as one change; without anything new, no change.
+    /// Copies the log of the file into a memory without changes. Otherwise applies everything as one change; without anything new,
+    /// no change.
     pub(crate) fn apply(mut self, author: &Author) -> Result<Imported, ImportError> {
+        if self.copy_history()? {
+            return Ok(self.imported);
+        }
         if self.is_ours && self.store.head()? == ChangeNumber(0) {
             self.keep_ids();
         }
@@ -249,6 +264,7 @@ impl<'a> Importer<'a> {
             self.problem(&spot, fault);
             return Ok(());
         }
+        self.history.add(&spot, &record);
         match record {
             Record::Entity(given) => self.take_entity(&spot, given)?,
             // Another export may precede this one, with other ids.
@@ -259,6 +275,7 @@ impl<'a> Importer<'a> {
                 self.resolve_ids()?;
                 self.is_ours = true;
             }
+            Record::Change(_) | Record::Ties(_) => {}
             waiting => self.waiting.push((spot, waiting)),
         }
         Ok(())

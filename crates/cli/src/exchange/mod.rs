@@ -3,10 +3,11 @@
 mod document;
 mod export;
 mod import;
+mod log;
 mod over_long;
 mod record;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use export::{ExportError, ExportFormat, export};
+pub(crate) use export::{ExportError, ExportFormat, export, export_log};
 pub(crate) use import::Importer;

@@ -20,7 +20,7 @@ pub(super) fn over_long(record: &mut Record) -> Option<String> {
         }
         Record::Observation { text, .. } => fault("its text", chars(text), limits::OBSERVATION),
         Record::Relation { relation_type, .. } => fault("its type", chars(relation_type), limits::TYPE),
-        Record::Header { .. } => None,
+        Record::Header { .. } | Record::Change(_) | Record::Ties(_) => None,
     }
 }
 

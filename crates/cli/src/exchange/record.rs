@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use quipu_core::memory::name_key;
 use quipu_core::model::VaultPath;
+use quipu_core::ports::{LoggedChange, NoteTie};
 use quipu_core::quoted;
 use serde_json::{Map, Value};
 
@@ -30,6 +31,10 @@ pub(super) enum Record {
     Header {
         version: i64,
     },
+    /// An entry of the log.
+    Change(LoggedChange),
+    /// The ties of a deleted item.
+    Ties(Vec<NoteTie>),
 }
 
 /// An entity of a file.
@@ -86,7 +91,8 @@ pub(super) enum Reference {
 }
 
 /// The values of `type`.
-pub(super) const KINDS: [&str; 4] = ["entity", "observation", "relation", super::export::HEADER];
+pub(super) const KINDS: [&str; 6] =
+    ["entity", "observation", "relation", super::export::HEADER, super::log::CHANGE, super::log::TIES];
 
 /// Whether a value is a whole item by its `type`, not a part of one.
 pub(super) fn has_kind(value: &Value) -> bool {
@@ -102,6 +108,11 @@ pub(super) fn record(value: &Value) -> Result<Record, String> {
     if kind == Some(super::export::HEADER) {
         // The first version may omit it.
         return Ok(Record::Header { version: number(object, &["version"]).unwrap_or(1) });
+    }
+    match kind {
+        Some(super::log::CHANGE) => return super::log::entry(object).map(Record::Change),
+        Some(super::log::TIES) => return super::log::ties(object).map(Record::Ties),
+        _ => {}
     }
     if let Some(other) = kind.filter(|kind| !KINDS.contains(kind)) {
         return Err(format!("its `type` is {}, not \"entity\", \"observation\" or \"relation\"", quoted(other)));
@@ -206,7 +217,7 @@ fn origin(object: &Map<String, Value>) -> Result<RecordOrigin, String> {
     Ok(RecordOrigin { id: number(object, &["id"]), times: times(object), ties: ties(object)? })
 }
 
-fn ties(object: &Map<String, Value>) -> Result<Vec<(String, VaultPath)>, String> {
+pub(super) fn ties(object: &Map<String, Value>) -> Result<Vec<(String, VaultPath)>, String> {
     let Some(ties) = object.get("ties").and_then(Value::as_object) else { return Ok(Vec::new()) };
     let tie = |(target, path): (&String, &Value)| {
         let path = path.as_str().and_then(|path| VaultPath::parse(path).ok());

@@ -8,7 +8,7 @@ use quipu_testkit::MemMemory;
 use quipu_testkit::memory_conformance::{author, create, memory_with_a_past, observe, relate};
 
 use super::import::{Imported, Problem};
-use super::{ExportFormat, Importer, export};
+use super::{ExportFormat, Importer, export, export_log};
 
 fn lines(store: &dyn MemoryStore) -> String {
     let mut out = Vec::new();
@@ -48,6 +48,29 @@ fn export_and_import_of_any_memory_is_byte_identical() {
         let head = copy.head().unwrap();
         import(&copy, &written);
         assert_eq!((lines(&copy), copy.head().unwrap()), (written, head), "twice is once");
+    }
+}
+
+fn lines_with_log(store: &dyn MemoryStore) -> String {
+    let mut out = Vec::new();
+    export(store, ExportFormat::Quipu, &mut out).unwrap();
+    export_log(store, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn export_and_import_of_any_log_is_byte_identical() {
+    for deeds in (0..400).step_by(20) {
+        let memory = memory_with_a_past(deeds);
+        tie_some(&memory);
+        let (written, copy) = (lines_with_log(&memory), MemMemory::default());
+        let (imported, problems) = import(&copy, &written);
+        assert_eq!((lines_with_log(&copy), problems), (written.clone(), Vec::new()), "after {deeds} deeds");
+        assert_eq!(imported.changes as i64, memory.head().unwrap().0);
+        assert_eq!(copy.last_ids(), memory.last_ids());
+        let (again, problems) = import(&copy, &written);
+        assert_eq!((again.changes, again.changes_left, problems.len()), (0, imported.changes, 0));
+        assert_eq!(lines_with_log(&copy), written, "twice is once");
     }
 }
 

@@ -149,3 +149,110 @@ fn memory_moves_between_a_folder_and_a_graph_byte_for_byte() {
     assert_eq!(other.run(&["export"]).expect(0).stdout, folder);
     assert!(team.fail(&["export", "--graph", "nowhere"]).contains("quipu graph list"));
 }
+
+#[test]
+fn memory_moves_with_its_log_both_ways() {
+    let Some(team) = Team::ready("//- notes/plan.md\n# Plan\n") else { return };
+    let call = |tool: &str, arguments: &str| team.succeed(&["call", tool, arguments]);
+    call("create_entity", r#"{"name": "Ada", "entity_type": "Person", "observations": ["works on [[plan]]", "new"]}"#);
+    call("update_observation", r#"{"observation_id": 2, "text_content": "newer, 日本語 \u2028"}"#);
+    call("create_entity", r#"{"name": "Gone", "entity_type": "Person", "description": "about [[plan]]"}"#);
+    call("create_entity", r#"{"name": "Ada L.", "entity_type": "Person", "force": true}"#);
+    call("merge_entities", r#"{"entity_id": 3, "into_entity_id": 1}"#);
+    call("update_node", r#"{"id": "notes/plan.md", "title": "Roadmap"}"#);
+    call("delete_entity", r#"{"entity_id": 2}"#);
+    team.succeed(&["undo", "5"]);
+    let folder = team.succeed(&["export", "--with-log"]);
+    assert_eq!(folder.matches("\"type\":\"change\"").count(), 7, "{folder}");
+    assert!(folder.contains("\"type\":\"ties\""), "what a deleted entity links to: {folder}");
+    team.sandbox.write("log.jsonl", &folder);
+
+    let imported = team.json(&["import", "--graph", "team", "--json", "log.jsonl"]);
+    assert_eq!((&imported["changes"], &imported["entities"]), (&Value::from(7), &Value::from(2)));
+    assert_eq!(team.succeed(&["export", "--with-log", "--graph", "team"]), folder);
+    let log = |of: &[&str]| team.json(&[&["audit", "--json", "--limit", "99"], of].concat());
+    assert_eq!(log(&["--graph", "team"]), log(&[]));
+    team.succeed(&["verify", "--graph", "team"]);
+
+    // Both go on alike, except for their times: ids count on, and old changes are undone.
+    let other = Sandbox::of("//- a.md\nx\n");
+    let exported = team.succeed(&["export", "--with-log", "--graph", "team"]);
+    let back = other.run_with_stdin(&["import", "-"], &exported).expect(0);
+    assert!(back.stdout.contains("copied the log of 7 changes"), "{back}");
+    assert_eq!(other.run(&["export", "--with-log"]).expect(0).stdout, folder);
+    other.run(&["verify"]).expect(0);
+    for change in ["6", "2"] {
+        let steps = |undone: Value| undone["steps"].clone();
+        let here = steps(team.json(&["undo", change, "--graph", "team", "--json"]));
+        assert_eq!(here, steps(other.run(&["undo", change, "--json"]).expect(0).json()));
+    }
+    // Memory that has changes keeps its own log.
+    let again = other.run_with_stdin(&["import", "-", "--json"], &exported).expect(0).json();
+    assert_eq!((&again["changes"], &again["changes_left"]), (&Value::from(0), &Value::from(7)));
+}
+
+#[test]
+fn log_that_does_not_lead_to_the_items_is_not_imported() {
+    let one = Sandbox::of("//- a.md\nx\n");
+    one.run(&["call", "create_entity", r#"{"name": "Ada", "entity_type": "Person"}"#]).expect(0);
+    let export = one.run(&["export", "--with-log"]).expect(0).stdout;
+    let edited = export.replacen("Ada", "Eda", 1);
+    for (document, reason) in [
+        (edited, "line 3: the log is not imported: the items of the file are not those that it leaves"),
+        (export.replace("\"number\":1", "\"number\":2"), "change 2 is in the place of change 1"),
+        (export.replace("\"kind\":\"entity\"", "\"kind\":\"thing\""), "it is a change with an invalid step"),
+        // Half a line must not be read as the items of its steps.
+        (export.trim_end().strip_suffix("}}]}").unwrap().to_owned(), "line 3"),
+    ] {
+        let other = Sandbox::of("//- a.md\nx\n");
+        let refused = other.run_with_stdin(&["import", "--strict", "-"], &document).expect(1);
+        assert!(refused.stderr.contains(reason), "{refused}");
+        let imported = other.run_with_stdin(&["import", "-"], &document).expect(1);
+        assert!(imported.stdout.contains("imported 1 entity"), "{imported}");
+        assert_eq!(other.run(&["audit", "--json"]).expect(0).json()[0]["tool"], "import", "one change of its own");
+    }
+}
+
+#[test]
+fn log_of_a_graph_is_listed_checked_and_undone() {
+    let Some(team) = Team::ready("//- a.md\nx\n") else { return };
+    team.sandbox.write(
+        "in.jsonl",
+        "{\"type\":\"entity\",\"name\":\"A\",\"entityType\":\"x\",\"observations\":[\"o\"]}\n\
+                                    {\"type\":\"entity\",\"name\":\"B\",\"entityType\":\"x\",\"observations\":[]}\n",
+    );
+    team.succeed(&["import", "--graph", "team", "in.jsonl"]);
+    team.succeed(&["merge", "B", "A", "--graph", "team"]);
+    let log = team.json(&["audit", "--graph", "team", "--json"]);
+    assert_eq!((&log[0]["tool"], &log[1]["tool"]), (&Value::from("merge"), &Value::from("import")));
+    assert!(team.succeed(&["undo", "--graph", "team"]).contains("change 2 is undone by change 3"));
+    assert!(team.succeed(&["undo", "1", "--database", &team.url]).contains("change 1 is undone by change 4"));
+    assert!(
+        team.succeed(&["verify", "--graph", "team"]).contains("0 entities, 0 observations, 0 relations, 4 changes")
+    );
+    assert_eq!(team.json(&["audit", "--json"]), Value::Array(Vec::new()), "the folder has its own log");
+    assert!(team.fail(&["audit", "--graph", "nowhere"]).contains("quipu graph list"));
+}
+
+#[test]
+fn versions_of_notes_of_a_graph_are_listed_compared_and_restored() {
+    let Some(team) = Team::ready("//- a.md\nfirst\n//- b.md\nSee [[a]].\n") else { return };
+    team.succeed(&["push"]);
+    team.sandbox.write("a.md", "second\n");
+    std::fs::remove_file(team.sandbox.root().join("b.md")).unwrap();
+    team.succeed(&["push"]);
+    let history = team.json(&["history", "a.md", "--graph", "team", "--json"]);
+    assert_eq!(history["versions"].as_array().map(Vec::len), Some(2), "{history}");
+    let diff = team.succeed(&["diff", "a.md", "--graph", "team"]);
+    assert!(diff.contains("-first") && diff.contains("+second"), "{diff}");
+    let first = history["versions"][1]["version"].as_str().unwrap().to_owned();
+    team.succeed(&["revert", "a.md", &first, "--graph", "team"]);
+    let kept = team.json(&["restore", "--graph", "team", "--json"]);
+    assert!(kept.as_array().unwrap().iter().any(|row| row["path"] == "b.md" && row["reason"] == "deleted"), "{kept}");
+    assert!(team.succeed(&["restore", "b.md", "--graph", "team"]).contains("restored b.md"));
+    team.succeed(&["pull"]);
+    assert_eq!((team.sandbox.read("a.md").as_str(), team.sandbox.read("b.md").as_str()), ("first\n", "See [[a]].\n"));
+    let change = team.json(&["history", "b.md", "--graph", "team", "--json"])["versions"][0]["change"].clone();
+    team.succeed(&["revert", "--change", change.as_str().unwrap(), "--graph", "team"]);
+    assert!(team.fail(&["diff", "no.md", "--graph", "team"]).contains("cannot"));
+}

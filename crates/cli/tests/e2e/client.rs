@@ -63,13 +63,19 @@ impl Client {
 
     /// Serves a vault that the caller has prepared, with further arguments.
     pub(crate) fn start_in(vault: TempDir, arguments: &[&str]) -> Self {
+        Self::start_set(vault, arguments, &[])
+    }
+
+    /// The same with variables in the environment of the server.
+    fn start_set(vault: TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         if team_wire::is_wanted() {
             let (sender, lines) = channel();
-            let (child, team) = TeamWire::start(vault.path(), arguments, sender);
+            let (child, team) = TeamWire::start(vault.path(), arguments, variables, sender);
             let (notices, vault) = (Vec::new(), Arc::new(vault));
             return Self { child, stdin: None, lines, next_id: 1, notices, vault, team: Some(team) };
         }
-        let command = serve_command(vault.path(), arguments);
+        let mut command = serve_command(vault.path(), arguments);
+        command.envs(variables.iter().copied());
         Self::start_with(vault, command)
     }
 
@@ -125,6 +131,11 @@ impl Client {
     /// The same for a vault that the caller has prepared.
     pub(crate) fn open_in(vault: TempDir, arguments: &[&str]) -> Self {
         Self::start_in(vault, arguments).shake_hands(LEGACY)
+    }
+
+    /// The same without an embedder, so without search by meaning.
+    pub(crate) fn open_without_meaning(fixture: &str, arguments: &[&str]) -> Self {
+        Self::start_set(vault(fixture), arguments, &[("QUIPU_EMBEDDING_PROVIDER", "none")]).shake_hands(LEGACY)
     }
 
     pub(crate) fn shake_hands(mut self, version: &str) -> Self {

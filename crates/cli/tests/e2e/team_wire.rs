@@ -36,7 +36,12 @@ pub(crate) struct TeamWire {
 
 impl TeamWire {
     /// Pushes the notes of a folder to a new graph, and serves it. What comes back is sent to `lines`.
-    pub(crate) fn start(vault: &Path, arguments: &[&str], lines: Sender<String>) -> (Child, Self) {
+    pub(crate) fn start(
+        vault: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        lines: Sender<String>,
+    ) -> (Child, Self) {
         let url = postgres::database().expect("QUIPU_TEST_TEAM needs QUIPU_POSTGRES");
         let database = Arc::new(PostgresDatabase::connect(&url).unwrap());
         database.migrate().unwrap();
@@ -46,6 +51,7 @@ impl TeamWire {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(QUIPU);
         command.args(["serve", "--http", &address.to_string(), "--drain", "0"]).args(arguments);
+        command.envs(variables.iter().copied());
         let child = command.env("QUIPU_DATABASE_URL", &url).stdin(Stdio::null()).spawn().unwrap();
         let started = Instant::now();
         let is_ready = || {

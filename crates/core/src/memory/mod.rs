@@ -22,6 +22,7 @@ mod names;
 mod read;
 mod redaction;
 mod search;
+mod whole_log;
 mod write;
 
 pub use bulk::{Bulk, BulkEntity, BulkObservation, BulkRelation, BulkResult, NameOrId};
@@ -39,4 +40,5 @@ pub use redaction::{RedactionScope, merges};
 pub use search::{
     Embedded, FoundEntity, FoundPage, MemoryField, MemoryFields, SearchBy, SearchQuery, SubgraphQuery, VectorError,
 };
+pub use whole_log::WholeLog;
 pub use write::{Creation, EntityDraft, Observed};

@@ -2,7 +2,7 @@
 //! and every change is logged with it.
 
 use crate::RequestKey;
-use crate::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use crate::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, WholeLog};
 use crate::model::VaultPath;
 
 /// Stores entities, observations and relations, and the log of every change.
@@ -107,6 +107,10 @@ pub trait MemoryStore: Send + Sync {
 
     /// At most `limit` log entries before a number, newest first.
     fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure>;
+
+    /// Copies the log of another memory into one without changes: its entries, the items that they leave, and ties; all or
+    /// nothing. Contexts are not part of a log.
+    fn copy_log(&self, log: &WholeLog, ties: &[NoteTie]) -> Result<(), CopyLogError>;
 
     /// The entity that a client last set as its context.
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure>;
@@ -540,6 +544,17 @@ pub enum UndoError {
         /// The dependency, as the rest of the sentence.
         reason: String,
     },
+    /// The store failed.
+    #[error(transparent)]
+    Failed(#[from] MemoryFailure),
+}
+
+/// Why a log was not copied. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyLogError {
+    /// Memory has changes of its own.
+    #[error("memory has changes already")]
+    NotEmpty,
     /// The store failed.
     #[error(transparent)]
     Failed(#[from] MemoryFailure),

@@ -19,9 +19,9 @@ mod vector_store;
 pub use clock::{Clock, SystemClock};
 pub use embedder::{CoarseEncoder, EmbedError, Embedder, Role};
 pub use memory_store::{
-    Applied, ApplyError, Author, ChangeNumber, ChangedIds, EntityRef, EntityUpdate, LoggedChange, MemoryChange,
-    MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Redaction, Refusal, RelationFilter,
-    StoredVector, TextOwner, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, CopyLogError, EntityRef, EntityUpdate, LoggedChange,
+    MemoryChange, MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Redaction, Refusal,
+    RelationFilter, StoredVector, TextOwner, UndoError,
 };
 pub use note_feed::{FeedError, NoteChanges, NoteFeed};
 pub use note_history::{

@@ -216,7 +216,7 @@ impl<'tx> ChangeWriter<'tx> {
 
     /// Inserts a new item with the id that was asked for, or else the next one of its table.
     fn create(&mut self, item: MemoryItem) -> Result<MemoryItem, StepError> {
-        let id = self.put(self.number(rows::key(&item).0)?, &item)?;
+        let id = put(self.tx, self.number(rows::key(&item).0)?, &item)?;
         let item = rows::with_id(item, id);
         self.log(None, Some(&item))?;
         Ok(item)
@@ -224,37 +224,8 @@ impl<'tx> ChangeWriter<'tx> {
 
     /// Restores an item with the id that it had.
     pub(super) fn insert(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
-        self.put(Some(rows::key(item).1), item)?;
+        put(self.tx, Some(rows::key(item).1), item)?;
         self.log(None, Some(item))
-    }
-
-    /// Writes the row of an item, new or not; returns its id.
-    fn put(&self, id: Option<i64>, item: &MemoryItem) -> rusqlite::Result<i64> {
-        let statement = |sql| self.tx.prepare_cached(sql);
-        let returned = |row: &rusqlite::Row<'_>| row.get(0);
-        match item {
-            MemoryItem::Entity(Entity { name, entity_type, aliases, description, created_ns, updated_ns, .. }) => {
-                let id = statement(
-                    "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET (name, name_key, type, \
-                     description, created_ns, updated_ns) = (?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
-                )?
-                .query_row((id, name, name_key(name), entity_type, description, created_ns, updated_ns), returned)?;
-                put_aliases(self.tx, EntityId(id), aliases)?;
-                Ok(id)
-            }
-            MemoryItem::Observation(Observation { entity, text, created_ns, updated_ns, .. }) => statement(
-                "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5) \
-                 ON CONFLICT (id) DO UPDATE SET (entity, text, created_ns, updated_ns) = (?2, ?3, ?4, ?5) RETURNING id",
-            )?
-            .query_row((id, entity.0, text, created_ns, updated_ns), returned),
-            MemoryItem::Relation(Relation { from, to, relation_type, created_ns, updated_ns, .. }) => statement(
-                "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-                 ON CONFLICT (id) DO UPDATE SET (source, target, type, created_ns, updated_ns) = (?2, ?3, ?4, ?5, ?6) \
-                 RETURNING id",
-            )?
-            .query_row((id, from.0, to.0, relation_type, created_ns, updated_ns), returned),
-        }
     }
 
     pub(super) fn remove(&mut self, item: &MemoryItem) -> rusqlite::Result<()> {
@@ -267,11 +238,11 @@ impl<'tx> ChangeWriter<'tx> {
     }
 
     pub(super) fn replace(&mut self, before: &MemoryItem, after: &MemoryItem) -> rusqlite::Result<()> {
-        self.put(Some(rows::key(after).1), after)?;
+        put(self.tx, Some(rows::key(after).1), after)?;
         self.log(Some(before), Some(after))
     }
 
-    fn log(&mut self, before: Option<&MemoryItem>, after: Option<&MemoryItem>) -> rusqlite::Result<()> {
+    pub(super) fn log(&mut self, before: Option<&MemoryItem>, after: Option<&MemoryItem>) -> rusqlite::Result<()> {
         let (kind, id) = rows::key(after.or(before).expect("a step changes something"));
         let mut insert = self.tx.prepare_cached(
             "INSERT INTO change_step (change, position, kind, id, before, after) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -318,6 +289,35 @@ fn target(entity: EntityRef, made: &[MemoryItem]) -> EntityId {
             // Never an id: refused as missing.
             _ => EntityId(0),
         },
+    }
+}
+
+/// Writes the row of an item, new or not; returns its id.
+pub(super) fn put(tx: &Transaction<'_>, id: Option<i64>, item: &MemoryItem) -> rusqlite::Result<i64> {
+    let statement = |sql| tx.prepare_cached(sql);
+    let returned = |row: &rusqlite::Row<'_>| row.get(0);
+    match item {
+        MemoryItem::Entity(Entity { name, entity_type, aliases, description, created_ns, updated_ns, .. }) => {
+            let id = statement(
+                "INSERT INTO entity (id, name, name_key, type, description, created_ns, updated_ns) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET (name, name_key, type, \
+                 description, created_ns, updated_ns) = (?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
+            )?
+            .query_row((id, name, name_key(name), entity_type, description, created_ns, updated_ns), returned)?;
+            put_aliases(tx, EntityId(id), aliases)?;
+            Ok(id)
+        }
+        MemoryItem::Observation(Observation { entity, text, created_ns, updated_ns, .. }) => statement(
+            "INSERT INTO observation (id, entity, text, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT (id) DO UPDATE SET (entity, text, created_ns, updated_ns) = (?2, ?3, ?4, ?5) RETURNING id",
+        )?
+        .query_row((id, entity.0, text, created_ns, updated_ns), returned),
+        MemoryItem::Relation(Relation { from, to, relation_type, created_ns, updated_ns, .. }) => statement(
+            "INSERT INTO relation (id, source, target, type, created_ns, updated_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+             ON CONFLICT (id) DO UPDATE SET (source, target, type, created_ns, updated_ns) = (?2, ?3, ?4, ?5, ?6) \
+             RETURNING id",
+        )?
+        .query_row((id, from.0, to.0, relation_type, created_ns, updated_ns), returned),
     }
 }
 

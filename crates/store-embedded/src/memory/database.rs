@@ -6,16 +6,17 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
-use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, WholeLog};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, CopyLogError, LoggedChange, MemoryChange, MemoryCounts,
+    MemoryFailure, MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::apply::{ChangeWriter, StepError};
 use super::backup::{self, BackupError};
+use super::copy_log::{self, CopyFault};
 use super::failure::{self, failed};
 use super::file_guard::{self, FileGuard};
 use super::opening::{self, MemoryOpenError, Opened, REDACTING};
@@ -473,6 +474,13 @@ impl MemoryStore for MemoryDatabase {
 
     fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure> {
         self.read(|db| log::before(db, before, limit))
+    }
+
+    fn copy_log(&self, log: &WholeLog, ties: &[NoteTie]) -> Result<(), CopyLogError> {
+        self.write(|tx| copy_log::copy(tx, log, ties)).map_err(|fault| match fault {
+            CopyFault::NotEmpty => CopyLogError::NotEmpty,
+            CopyFault::Sql(error) => self.failed_change(error).into(),
+        })
     }
 
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {

@@ -7,6 +7,7 @@ mod apply;
 mod backup;
 mod check;
 mod contexts;
+mod copy_log;
 mod failure;
 mod file_guard;
 mod last_write;

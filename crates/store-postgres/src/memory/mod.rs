@@ -3,6 +3,7 @@
 
 mod check;
 mod contexts;
+mod copy_log;
 mod draft;
 mod item;
 mod load;

@@ -108,7 +108,7 @@ async fn save_steps(
     Ok(())
 }
 
-async fn save_entities(tx: &Transaction<'_>, graph: i64, entities: &[&Entity]) -> Result<(), DatabaseError> {
+pub(super) async fn save_entities(tx: &Transaction<'_>, graph: i64, entities: &[&Entity]) -> Result<(), DatabaseError> {
     if entities.is_empty() {
         return Ok(());
     }
@@ -148,7 +148,7 @@ async fn save_aliases(tx: &Transaction<'_>, graph: i64, entities: &[&Entity]) ->
     Ok(())
 }
 
-async fn save_observations(
+pub(super) async fn save_observations(
     tx: &Transaction<'_>,
     graph: i64,
     observations: &[&Observation],
@@ -169,7 +169,11 @@ async fn save_observations(
     Ok(())
 }
 
-async fn save_relations(tx: &Transaction<'_>, graph: i64, relations: &[&Relation]) -> Result<(), DatabaseError> {
+pub(super) async fn save_relations(
+    tx: &Transaction<'_>,
+    graph: i64,
+    relations: &[&Relation],
+) -> Result<(), DatabaseError> {
     if relations.is_empty() {
         return Ok(());
     }

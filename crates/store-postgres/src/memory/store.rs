@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use deadpool_postgres::{Client, Transaction};
 use quipu_core::RequestKey;
-use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, WholeLog};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, ApplyError, Author, ChangeNumber, ChangedIds, LoggedChange, MemoryChange, MemoryCounts, MemoryFailure,
-    MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, CopyLogError, LoggedChange, MemoryChange, MemoryCounts,
+    MemoryFailure, MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
 };
 
 use super::load::{self, Needs};
-use super::{check, contexts, log, read, redact, requests, save, ties, undo, vectors};
+use super::{check, contexts, copy_log, log, read, redact, requests, save, ties, undo, vectors};
 use crate::connection::{PostgresDatabase, READ, Scope};
 use crate::failure::DatabaseError;
 use crate::graphs::Graph;
@@ -267,6 +267,11 @@ impl MemoryStore for PostgresMemory {
 
     fn log_before(&self, before: ChangeNumber, limit: usize) -> Result<Vec<LoggedChange>, MemoryFailure> {
         self.read(async |db| log::before(db, self.graph, before, limit).await)
+    }
+
+    fn copy_log(&self, log: &WholeLog, ties: &[NoteTie]) -> Result<(), CopyLogError> {
+        let copy = async |tx: &Transaction<'_>| copy_log::copy(tx, self.graph, log, ties).await;
+        self.database.write(self.scope, copy).map_err(|error| error.into_failure("change"))?
     }
 
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {

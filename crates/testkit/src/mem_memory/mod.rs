@@ -10,12 +10,13 @@ use parking_lot::{Mutex, MutexGuard};
 use quipu_core::RequestKey;
 use quipu_core::memory::{
     DuplicateRule, Entity, EntityId, EntityTypes, Memory, MemoryParts, Observation, ObservationId, Relation,
-    RelationId, name_key,
+    RelationId, WholeLog, name_key,
 };
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    Applied, ApplyError, Author, ChangeNumber, ChangedIds, Clock, LoggedChange, MemoryChange, MemoryCounts,
-    MemoryFailure, MemoryItem, MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner, UndoError,
+    Applied, ApplyError, Author, ChangeNumber, ChangedIds, Clock, CopyLogError, LoggedChange, MemoryChange,
+    MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NoteTie, Redaction, RelationFilter, StoredVector, TextOwner,
+    UndoError,
 };
 
 use self::state::State;
@@ -259,6 +260,20 @@ impl MemoryStore for MemMemory {
         let shown =
             |entry: &LoggedChange| LoggedChange { undone_by: state.standing_undo(entry.number), ..entry.clone() };
         Ok(entries.map(shown).collect())
+    }
+
+    fn copy_log(&self, log: &WholeLog, ties: &[NoteTie]) -> Result<(), CopyLogError> {
+        let mut state = self.state();
+        if !state.log.is_empty() {
+            return Err(CopyLogError::NotEmpty);
+        }
+        state.entities.clone_from(&log.entities);
+        state.observations.clone_from(&log.observations);
+        state.relations.clone_from(&log.relations);
+        state.last = log.greatest;
+        state.log = log.entries().iter().map(|entry| LoggedChange { undone_by: None, ..entry.clone() }).collect();
+        state.ties.extend(ties.iter().map(|tie| ((tie.owner, tie.target.clone()), tie.path.clone())));
+        Ok(())
     }
 
     fn context(&self, client: &str) -> Result<Option<EntityId>, MemoryFailure> {

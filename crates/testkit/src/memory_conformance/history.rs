@@ -181,7 +181,7 @@ fn compare_undo(store: &impl MemoryStore, model: &MemMemory, number: ChangeNumbe
     assert_eq!(steps(real), steps(expected), "deed {time}: undo {number:?}");
 }
 
-fn compare_all(store: &impl MemoryStore, model: &MemMemory) {
+pub(super) fn compare_all(store: &impl MemoryStore, model: &MemMemory) {
     assert_eq!(store.counts().unwrap(), model.counts().unwrap());
     let (real, expected) = (store.entities_from(0, 5000).unwrap(), model.entities_from(0, 5000).unwrap());
     assert_eq!(real, expected);

@@ -2,13 +2,18 @@
 //! changed.
 
 use quipu_core::RequestKey;
-use quipu_core::memory::{EntityId, ObservationId, RelationId};
+use quipu_core::memory::{EntityId, ObservationId, RelationId, WholeLog};
+use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    ApplyError, Author, ChangeNumber, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem, MemoryStore,
-    Refusal, StoredVector, TextOwner, UndoError,
+    ApplyError, Author, ChangeNumber, CopyLogError, EntityRef, EntityUpdate, MemoryChange, MemoryCounts, MemoryItem,
+    MemoryStore, NoteTie, Refusal, StoredVector, TextOwner, UndoError,
 };
 
-use super::{MemoryStorage, all_relations, applied, author, create, entity, observe, relate, texts};
+use super::history::compare_all;
+use super::{
+    MemoryStorage, all_relations, applied, author, create, entity, memory_with_a_past, observe, relate, texts,
+};
+use crate::MemMemory;
 
 pub fn every_change_is_in_the_log<S: MemoryStorage>(storage: &S) {
     let store = storage.open();
@@ -86,6 +91,33 @@ pub fn change_of_a_moved_log_is_refused<S: MemoryStorage>(storage: &S) {
     let won = done.iter().filter(|outcome| outcome.is_ok()).count();
     assert!(won == 1 && done.iter().any(|outcome| matches!(outcome, Err(ApplyError::Moved))), "{done:?}");
     assert_eq!(one.entity_count().unwrap(), 3);
+}
+
+pub fn log_is_copied_into_an_empty_memory<S: MemoryStorage>(storage: &S) {
+    let model = memory_with_a_past(400);
+    let mut entries = model.log_before(ChangeNumber(i64::MAX), usize::MAX).unwrap();
+    entries.reverse();
+    let (path, owner) = (VaultPath::parse("Roadmap.md").unwrap(), TextOwner::Entity(EntityId(1)));
+    let tie = NoteTie { owner, target: "plan".into(), path };
+    storage.open().copy_log(&WholeLog::new(entries).unwrap(), std::slice::from_ref(&tie)).unwrap();
+    let store = storage.open();
+    compare_all(&store, &model);
+    assert_eq!(store.ties_of(&[owner]).unwrap(), [vec![tie]], "also of an entity that is deleted");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+    // It goes on as the other would have: ids and numbers count on, and old changes are undone.
+    let list = [create("new"), create("newer")];
+    assert_eq!(store.apply(&list, &author(1_000)).unwrap(), model.apply(&list, &author(1_000)).unwrap());
+    let newest = model.head().unwrap();
+    for number in (1..=newest.0).rev().take(40).map(ChangeNumber) {
+        let (real, expected) = (store.undo(number, &author(1_001)), model.undo(number, &author(1_001)));
+        assert_eq!(real.map_err(|error| error.to_string()), expected.map_err(|error| error.to_string()));
+    }
+    compare_all(&store, &model);
+    let one = MemMemory::default();
+    applied(&one, &[create("only")]);
+    let one = WholeLog::new(one.log_before(ChangeNumber(i64::MAX), 9).unwrap()).unwrap();
+    assert!(matches!(store.copy_log(&one, &[]), Err(CopyLogError::NotEmpty)));
+    compare_all(&store, &model);
 }
 
 pub fn change_is_undone<S: MemoryStorage>(storage: &S) {

@@ -18,8 +18,8 @@ use quipu_core::ports::{
 pub use history::{memory_with_a_past, random_memory_changes_match_the_model};
 pub use log::{
     change_is_undone, change_of_a_moved_log_is_refused, change_that_later_items_depend_on_is_not_undone,
-    every_change_is_in_the_log, redaction_leaves_no_text, redone_change_is_undone_again, request_is_applied_once,
-    undo_names_what_changed_later, undo_restores_contexts,
+    every_change_is_in_the_log, log_is_copied_into_an_empty_memory, redaction_leaves_no_text,
+    redone_change_is_undone_again, request_is_applied_once, undo_names_what_changed_later, undo_restores_contexts,
 };
 
 /// Where memory is kept between runs.
@@ -53,6 +53,7 @@ macro_rules! memory_conformance {
             every_change_is_in_the_log,
             request_is_applied_once,
             change_of_a_moved_log_is_refused,
+            log_is_copied_into_an_empty_memory,
             change_is_undone,
             redone_change_is_undone_again,
             undo_restores_contexts,

@@ -28,7 +28,7 @@ impl Importer<'_> {
         let ends = match record {
             Record::Observation { entity, .. } => [entity, entity],
             Record::Relation { from, to, .. } => [from, to],
-            Record::Entity(_) | Record::Header { .. } => return Ok(false),
+            Record::Entity(_) | Record::Header { .. } | Record::Change(_) | Record::Ties(_) => return Ok(false),
         };
         if ends.iter().any(|end| matches!(end, Reference::Id(_))) {
             return Ok(false);
@@ -58,7 +58,7 @@ impl Importer<'_> {
                     (_, None) => self.problem(spot, missing("a relation", &to)),
                 }
             }
-            Record::Entity(_) | Record::Header { .. } => {}
+            Record::Entity(_) | Record::Header { .. } | Record::Change(_) | Record::Ties(_) => {}
         }
         Ok(())
     }

@@ -79,11 +79,7 @@ fn candidates_are_narrowed_by_tag_and_path() {
 
 #[test]
 fn meaning_needs_an_embedder() {
-    if crate::team_wire::is_wanted() {
-        return crate::client::skip("the settings of a folder do not count for a database");
-    }
-    let fixture = format!("{RECIPES}\n//- .quipu/config.toml\n[embedding]\nprovider = \"none\"\n");
-    let mut client = Client::open(&fixture);
+    let mut client = Client::open_without_meaning(RECIPES, &[]);
     let (code, message) = client.error("resolve_nodes", json!({ "names": ["beef"], "strategy": "semantic" }));
     assert_eq!(code, "PROVIDER_ERROR");
     assert!(message.contains("fuzzy"), "it says what to do instead: {message}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ROUX;
-use crate::client::{Client, vault};
+use crate::client::Client;
 
 /// The documents' input schemas without their descriptions.
 fn seed_schemas() -> Vec<(&'static str, Value, Value)> {
@@ -79,11 +79,7 @@ fn tools_have_the_documented_parameters() {
 
 #[test]
 fn search_does_not_exist_without_an_embedder() {
-    if crate::team_wire::is_wanted() {
-        return crate::client::skip("the settings of a folder do not count for a database");
-    }
-    let fixture = format!("{ROUX}\n//- .quipu/config.toml\n[embedding]\nprovider = \"none\"\n");
-    let mut client = Client::open_in(vault(&fixture), &["--toolsets", "notes"]);
+    let mut client = Client::open_without_meaning(ROUX, &["--toolsets", "notes"]);
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let names: Vec<&str> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, seed_schemas().into_iter().map(|(name, ..)| name).collect::<Vec<_>>());

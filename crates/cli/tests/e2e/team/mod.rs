@@ -57,7 +57,10 @@ fn notes(url: &str) -> PostgresVault {
 
 /// Puts notes into the graph.
 fn push(url: &str, files: &[(String, Vec<u8>)]) {
-    let vault = notes(url);
+    create(&notes(url), files);
+}
+
+fn create(vault: &dyn VaultFiles, files: &[(String, Vec<u8>)]) {
     for files in files.chunks(500) {
         let create = |(path, bytes): &(String, Vec<u8>)| {
             let path = quipu_core::model::VaultPath::parse(path).unwrap();
