@@ -72,14 +72,15 @@ async function undo(tab, place, call) {
 /** One line of what a change did. */
 async function changedLines(tab, place) {
   const file = join(place.vault, "lines.md");
-  const line = () => tab.$eval('.rows.kept li:has-text("Lines") .changed-line', (line) => line.textContent);
+  // It is read when it comes into sight.
+  const line = () => tab.$eval('.rows.kept li:has-text("Lines") .changed-line', (line) => (line.scrollIntoView({ block: "center" }), line.textContent));
   await visit(tab, "#/changes");
   await connectedAgent(place, "tea-agent", "create_node", { id: "lines.md", content: "The first line.\nThe second line.\n", tags: [] });
   check("the entry of a new note has its first line", await until(async () => (await line()) === "+ The first line."), await line().catch(String));
   await connectedAgent(place, "tea-agent", "edit_node", { id: "lines.md", edits: [{ op: "replace", old: "second", new: "changed" }] });
   check("the entry of an edit has the first changed line", await until(async () => (await line()) === "+ The changed line."), await line().catch(String));
   const inFeed = '.feed .line:has-text("edit_node"):has-text("lines.md") .changed-line';
-  check("so has the line of the feed", await until(() => tab.$eval(inFeed, (line) => line.textContent === "+ The changed line.")));
+  check("so has the line of the feed", await until(() => tab.$eval(inFeed, (line) => (line.scrollIntoView({ block: "center" }), line.textContent === "+ The changed line."))));
   writeFileSync(file, "The first line.\n");
   check("the entry of a removal has the removed line", await until(async () => (await line()) === "− The changed line."), await line().catch(String));
 }

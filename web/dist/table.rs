@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-Y3DZL3XM.js",
+        path: "/assets/app-25HH5I37.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"d67ef754d6aaae0f\"",
-        bytes: include_bytes!("assets/app-Y3DZL3XM.js"),
-        gzip: include_bytes!("gzip/assets/app-Y3DZL3XM.js.gz"),
+        etag: "\"147c9f365a91019e\"",
+        bytes: include_bytes!("assets/app-25HH5I37.js"),
+        gzip: include_bytes!("gzip/assets/app-25HH5I37.js.gz"),
     },
     Asset {
         path: "/assets/chunk-FGU2QNOG.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-65K6JSPZ.js",
+        path: "/assets/graph-SOCTH4GL.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"d5a4c7b20246e12f\"",
-        bytes: include_bytes!("assets/graph-65K6JSPZ.js"),
-        gzip: include_bytes!("gzip/assets/graph-65K6JSPZ.js.gz"),
+        etag: "\"4f8170825e742675\"",
+        bytes: include_bytes!("assets/graph-SOCTH4GL.js"),
+        gzip: include_bytes!("gzip/assets/graph-SOCTH4GL.js.gz"),
     },
     Asset {
-        path: "/assets/style-MK65SNTK.css",
+        path: "/assets/style-MIMRRXY6.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"ab7fbd2f29ee034c\"",
-        bytes: include_bytes!("assets/style-MK65SNTK.css"),
-        gzip: include_bytes!("gzip/assets/style-MK65SNTK.css.gz"),
+        etag: "\"998a362196d29493\"",
+        bytes: include_bytes!("assets/style-MIMRRXY6.css"),
+        gzip: include_bytes!("gzip/assets/style-MIMRRXY6.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"720714d67d8e0723\"",
+        etag: "\"471157019e284f54\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

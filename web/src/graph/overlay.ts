@@ -356,6 +356,10 @@ export class Overlay {
         [x + 0.7 * radius + 4, y + 0.7 * radius + 6, "left"],
         [x - 0.7 * radius - 4, y - 0.7 * radius - 6, "right"],
         [x - 0.7 * radius - 4, y + 0.7 * radius + 6, "right"],
+        [x - 12, y - radius - 10, "left"],
+        [x + 12, y - radius - 10, "right"],
+        [x - 12, y + radius + 10, "left"],
+        [x + 12, y + radius + 10, "right"],
         [x, y + radius + 26, "center"],
         [x, y - radius - 26, "center"],
       ];
