@@ -15,7 +15,7 @@ use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_embed::{ChatProvider, ChatTimeouts, Keys, Provider, Purpose, SettingsError};
 use quipu_server::own_files::{self, own_folder};
-use quipu_store_embedded::{EmbeddedStore, MemoryDatabase, MemoryOpenError, StoreOpenError};
+use quipu_store_embedded::{EmbeddedStore, MemoryOpenError, StoreOpenError};
 use quipu_vault::FolderSources;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,7 @@ use crate::trust::{self, Allowed};
 
 pub(crate) use files::OpenFiles;
 pub(crate) use graph::{Database, GraphFiles, OpenDatabaseError, OpenGraph, memory_of_graph};
+pub(crate) use quipu_store_embedded::MemoryDatabase;
 
 /// An open vault.
 pub(crate) struct OpenVault {

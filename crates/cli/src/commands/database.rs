@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use quipu_core::memory::Memory;
-use quipu_store_embedded::MemoryDatabase;
 use quipu_store_postgres::{DatabaseError, Graph, GraphError, PostgresDatabase};
 
 use super::open_vault::VaultLocation;
 use super::{Failure, Shared};
-use crate::compose::{OpenMemory, OpenMode, memory_of_graph};
+use crate::compose::{MemoryDatabase, OpenMemory, OpenMode, memory_of_graph};
 use crate::config::{Config, DATABASE_VARIABLE};
 
 /// The database of commands that always use one.

@@ -31,7 +31,7 @@ pub(super) enum Need {
 }
 
 /// The connections that are free for each need.
-pub(super) struct Shares {
+pub(super) struct ConnectionShares {
     all: Arc<Semaphore>,
     graphs: Arc<Semaphore>,
     writing: Arc<Semaphore>,
@@ -53,7 +53,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Default for Shares {
+impl Default for ConnectionShares {
     fn default() -> Self {
         let of = |permits| Arc::new(Semaphore::new(permits));
         Self {
@@ -66,7 +66,7 @@ impl Default for Shares {
     }
 }
 
-impl Shares {
+impl ConnectionShares {
     /// Waits for a connection. The narrowest limit is first: who waits there takes none of the wider ones.
     pub(super) async fn acquire(&self, need: Need) -> Share {
         self.waiting.fetch_add(1, Ordering::Relaxed);
