@@ -80,7 +80,7 @@ fn candidates_are_narrowed_by_tag_and_path() {
 #[test]
 fn meaning_needs_an_embedder() {
     if crate::team_wire::is_wanted() {
-        return crate::client::skip("the settings of a folder do not count for a database");
+        return quipu_testkit::skip("the settings of a folder do not count for a database");
     }
     let fixture = format!("{RECIPES}\n//- .quipu/config.toml\n[embedding]\nprovider = \"none\"\n");
     let mut client = Client::open(&fixture);

@@ -80,7 +80,7 @@ fn tools_have_the_documented_parameters() {
 #[test]
 fn search_does_not_exist_without_an_embedder() {
     if crate::team_wire::is_wanted() {
-        return crate::client::skip("the settings of a folder do not count for a database");
+        return quipu_testkit::skip("the settings of a folder do not count for a database");
     }
     let fixture = format!("{ROUX}\n//- .quipu/config.toml\n[embedding]\nprovider = \"none\"\n");
     let mut client = Client::open_in(vault(&fixture), &["--toolsets", "notes"]);
