@@ -3,6 +3,7 @@
 //! Thousands of tests start real servers and wait for them. Where other programs take the processor, one of them may run out of
 //! patience. Run alone it passes, and is named as unstable; what is wrong fails again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use anyhow::bail;
@@ -13,8 +14,37 @@ use crate::steps::Tally;
 /// More failures than this are not bad luck.
 const MAX_UNSTABLE: usize = 3;
 
-/// Runs the tests of a `cargo test` command whose names contain one of `names`; all without names.
+/// Names the file to which a test that is skipped adds a line: its name, a tab, and why. Test programs show what a test prints
+/// only if it fails.
+const SKIPPED: &str = "QUIPU_TEST_SKIPPED";
+
+/// Runs the tests of a `cargo test` command whose names contain one of `names`; all without names. Prints which were skipped.
 pub(crate) fn run(tests: impl Fn() -> Command, names: &[&str], tally: &mut Tally) -> anyhow::Result<()> {
+    let skipped = tempfile::NamedTempFile::new()?;
+    let tests = || {
+        let mut tests = tests();
+        tests.env(SKIPPED, skipped.path());
+        tests
+    };
+    let outcome = run_twice(tests, names, tally);
+    print!("{}", summary(&std::fs::read_to_string(skipped.path())?));
+    outcome
+}
+
+/// The tests that were skipped, by the reason.
+fn summary(skipped: &str) -> String {
+    let mut by_reason: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (test, why) in skipped.lines().filter_map(|line| line.split_once('\t')) {
+        by_reason.entry(why).or_default().insert(test);
+    }
+    let line = |(why, tests): (&str, BTreeSet<&str>)| {
+        let tests: Vec<&str> = tests.into_iter().collect();
+        format!("\nskipped, since {why}: {}\n", tests.join(", "))
+    };
+    by_reason.into_iter().map(line).collect()
+}
+
+fn run_twice(tests: impl Fn() -> Command, names: &[&str], tally: &mut Tally) -> anyhow::Result<()> {
     let mut failures = Failures::default();
     let outcome = shell::run_watched(tests().arg("--no-fail-fast").args(names), |line| {
         tally.read(line);
@@ -57,6 +87,13 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn skipped_tests_are_told_once_by_reason() {
+        let skipped = "b::two\tonly root can\na::one\tonly root can\nb::two\tonly root can\nc\tno git\n";
+        let told = "\nskipped, since no git: c\n\nskipped, since only root can: a::one, b::two\n";
+        assert_eq!((summary(skipped).as_str(), summary("").as_str()), (told, ""));
+    }
 
     #[test]
     fn only_the_names_of_failed_tests_are_read() {

@@ -40,6 +40,16 @@ pub fn index_folder(root: &Path) -> PathBuf {
     own.join(name)
 }
 
+/// Opens the folder of a vault's index if there is one. Fails if it, or `.quipu`, belongs to an account that could replace what is
+/// in it.
+pub(crate) fn existing_index(root: &Path) -> io::Result<OwnFolder> {
+    let own = OwnFolder::open(&own_folder(root))?;
+    own.check_owner(root.metadata()?.uid())?;
+    let index = own.private_name(INDEX);
+    std::fs::symlink_metadata(own.path().join(&index))?;
+    own.private_folder(&index)
+}
+
 /// Where the user's own folder is; `XDG_STATE_HOME` moves it.
 pub fn user_folder() -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -99,11 +99,20 @@ pub trait TokenSource: Send + Sync {
     /// Fails if no client could connect.
     fn ensure_some(&self) -> anyhow::Result<()>;
 
-    /// The rights of a token at this moment.
+    /// The rights of a token at this moment. May wait for a network.
     fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied>;
 
-    /// Whether a check may wait for a network.
-    fn may_wait(&self) -> bool;
+    /// The same without waiting, or why the check may have to wait for a network.
+    fn check_at_once(&self, presented: &str, now: Timestamp) -> Result<Result<Grant, Denied>, NeedsLookup>;
+}
+
+/// What a token has to be looked up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeedsLookup {
+    /// It was valid a while ago.
+    Renewal,
+    /// It is unknown, so it may be a guess.
+    Unknown,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use quipu_core::memory::{EntityId, ObservationId};
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{ChangeNumber, MemoryStore, NoteChange, NoteStore, TextQuery};
 use quipu_store_embedded::{EmbeddedStore, MemoryDatabase};
@@ -53,6 +54,7 @@ fn memory_with_numbers_that_leave_no_next_one_is_refused_with_the_cause() {
              DELETE FROM sqlite_sequence WHERE name = 'change'",
             "change 9223372036854775807",
         ),
+        ("UPDATE last_write SET number = 9223372036854775807", "write 9223372036854775807"),
     ] {
         let (_home, file) = memory();
         Connection::open(&file).unwrap().execute_batch(sql).unwrap();
@@ -61,6 +63,48 @@ fn memory_with_numbers_that_leave_no_next_one_is_refused_with_the_cause() {
         assert!(refused.contains(&format!("has {named}, a number out of range")), "{sql}: {refused}");
         assert!(std::fs::read(&file).unwrap() == bytes, "{sql}");
     }
+}
+
+#[test]
+fn texts_of_a_memory_that_are_longer_than_any_of_quipu_are_refused_with_the_cause() {
+    let refused = |sql: &str, bytes: usize| {
+        let (_home, file) = memory();
+        Connection::open(&file).unwrap().execute(sql, ["x".repeat(bytes)]).unwrap();
+        let memory = MemoryDatabase::open(&file).unwrap();
+        let read = memory.observations_after(ObservationId(0), 1).map(drop);
+        let read = read.and_then(|()| memory.entities_after(EntityId(0), 1).map(drop));
+        read.and_then(|()| memory.log_before(ChangeNumber(i64::MAX), 9).map(drop))
+            .err()
+            .map(|error| error.advice.unwrap_or_default())
+    };
+    for sql in [
+        "UPDATE observation SET text = ?1",
+        "UPDATE entity SET name = ?1",
+        "UPDATE entity SET type = ?1",
+        "UPDATE entity SET description = ?1",
+        "UPDATE change SET client = ?1",
+    ] {
+        // The second is longer than SQLite itself is told to read.
+        for bytes in [1 << 20, 17 << 20] {
+            let told = refused(sql, bytes).expect(sql);
+            assert!(told.contains("it has a text that is longer than any that Quipu writes"), "{sql}: {told}");
+        }
+        assert_eq!(refused(sql, 1600), None, "{sql}");
+    }
+}
+
+#[test]
+fn batches_of_a_memory_have_a_bounded_size() {
+    let (_home, file) = memory();
+    let insert = "INSERT INTO observation (entity, text, created_ns, updated_ns) VALUES (1, ?1, 1, 1)";
+    let db = Connection::open(&file).unwrap();
+    for _ in 0..23 {
+        db.execute(insert, ["x".repeat(800_000)]).unwrap();
+    }
+    drop(db);
+    let memory = MemoryDatabase::open(&file).unwrap();
+    let count = |after| memory.observations_after(ObservationId(after), 1000).unwrap().len();
+    assert_eq!([count(0), count(22), count(24)], [22, 2, 0], "sixteen megabytes at a time");
 }
 
 /// Each change undoes the other.

@@ -25,5 +25,5 @@ pub use memory::PostgresMemory;
 pub use migrate::{SchemaError, SchemaVersion, roles_sql};
 pub use notes::{PostgresShownNotes, PostgresVault};
 pub use server::{DatabaseServer, UnsupportedServer};
-pub use tokens::{NewToken, PostgresTokens, TokenError, TokenRecord};
+pub use tokens::{Lookup, NewToken, PostgresTokens, TokenError, TokenRecord};
 pub use vectors::SharedVectors;

@@ -25,7 +25,10 @@ const FRESH: Duration = Duration::from_secs(2);
 /// warning.
 const KEPT_IN_OUTAGE: Duration = Duration::from_secs(10 * 60);
 
-/// Answers that a server remembers, at most.
+/// The prefix is followed by this many hexadecimal digits.
+const DIGITS: usize = 64;
+
+/// Unknown tokens that a server remembers, at most.
 const REMEMBERED: usize = 10_000;
 
 /// A token of a database, without its secret.
@@ -147,52 +150,100 @@ impl PostgresDatabase {
 /// Looks up the tokens that clients present. Blocks for a query at most every two seconds for each token.
 pub struct PostgresTokens {
     database: Arc<PostgresDatabase>,
-    known: Mutex<HashMap<[u8; 32], CachedToken>>,
+    seen: Mutex<SeenTokens>,
 }
 
-/// When the table was asked for a hash, and what it had.
-type CachedToken = (Instant, Option<Arc<TokenRecord>>);
+/// What the table had, and when it was asked. Apart, so that guesses displace no token.
+#[derive(Default)]
+struct SeenTokens {
+    known: HashMap<TokenHash, (Instant, Arc<TokenRecord>)>,
+    unknown: HashMap<TokenHash, Instant>,
+}
+
+type TokenHash = [u8; 32];
+
+/// What the table has to be asked for.
+#[derive(Debug)]
+pub enum Lookup {
+    /// Whether a token that was valid at this time still is.
+    Renewal(Instant, Arc<TokenRecord>),
+    /// A text that may be a guess.
+    Unknown,
+}
 
 impl PostgresTokens {
     /// The tokens of a database.
     pub fn new(database: Arc<PostgresDatabase>) -> Self {
-        Self { database, known: Mutex::default() }
+        Self { database, seen: Mutex::default() }
+    }
+
+    /// The answer of [`PostgresTokens::find`] where it needs no query.
+    pub fn remembered(&self, presented: &str) -> Result<Option<Arc<TokenRecord>>, Lookup> {
+        if !has_form(presented) {
+            return Ok(None);
+        }
+        let hash = hashed(presented);
+        let seen = self.seen.lock();
+        match (seen.known.get(&hash), seen.unknown.get(&hash)) {
+            (Some((asked, found)), _) if asked.elapsed() < FRESH => Ok(Some(found.clone())),
+            (Some((asked, found)), _) => Err(Lookup::Renewal(*asked, found.clone())),
+            (None, Some(asked)) if asked.elapsed() < FRESH => Ok(None),
+            (None, _) => Err(Lookup::Unknown),
+        }
     }
 
     /// The token with this secret; it may have expired. A created token is found at once or, if it was asked for before,
     /// within two seconds; a revoked one is found for two seconds at most, or ten minutes while the database cannot be reached.
     pub fn find(&self, presented: &str) -> Result<Option<Arc<TokenRecord>>, DatabaseError> {
+        let kept = match self.remembered(presented) {
+            Ok(found) => return Ok(found),
+            Err(Lookup::Renewal(asked, kept)) => Some(kept).filter(|_| asked.elapsed() < KEPT_IN_OUTAGE),
+            Err(Lookup::Unknown) => None,
+        };
         let hash = hashed(presented);
-        let known = self.known.lock().get(&hash).cloned();
-        if let Some((asked, found)) = &known
-            && asked.elapsed() < FRESH
-        {
-            return Ok(found.clone());
-        }
         let asked = Instant::now();
         let sql = format!("SELECT {TOKEN} FROM {TOKENS} WHERE hash = $1");
         let read = async |client: &deadpool_postgres::Client| row::first(client, &sql, &[&&hash[..]], record).await;
-        let kept = known.filter(|(asked, found)| found.is_some() && asked.elapsed() < KEPT_IN_OUTAGE);
         let found = match kept {
             // The follower of the graph and the list of graphs notice the end of an outage.
-            Some((_, kept)) if self.database.unreachable_since().is_some() => return Ok(kept),
-            Some((_, kept)) => match self.database.read_now(Scope::Shared, read) {
-                Err(error) if error.is_transient() => return Ok(kept),
+            Some(kept) if self.database.unreachable_since().is_some() => return Ok(Some(kept)),
+            Some(kept) => match self.database.read_now(Scope::Shared, read) {
+                Err(error) if error.is_transient() => return Ok(Some(kept)),
                 found => found?,
             },
             None => self.database.read(Scope::Shared, read)?,
         };
         let found = found.map(Arc::new);
-        let mut known = self.known.lock();
-        if known.len() >= REMEMBERED {
-            known.clear();
-        }
-        known.insert(hash, (asked, found.clone()));
+        self.seen.lock().remember(hash, asked, found.clone());
         Ok(found)
     }
 }
 
-fn hashed(token: &str) -> [u8; 32] {
+impl SeenTokens {
+    fn remember(&mut self, hash: TokenHash, asked: Instant, found: Option<Arc<TokenRecord>>) {
+        match found {
+            Some(found) => {
+                self.unknown.remove(&hash);
+                self.known.insert(hash, (asked, found));
+            }
+            None => {
+                self.known.remove(&hash);
+                if self.unknown.len() >= REMEMBERED {
+                    self.unknown.clear();
+                }
+                self.unknown.insert(hash, asked);
+            }
+        }
+    }
+}
+
+/// Whether a text may be a token.
+fn has_form(presented: &str) -> bool {
+    let digits = presented.strip_prefix(PREFIX).unwrap_or_default();
+    digits.len() == DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn hashed(token: &str) -> TokenHash {
     blake3::derive_key("quipu 2026-11 token of a database", token.as_bytes())
 }
 
@@ -213,4 +264,37 @@ fn record(row: &Row) -> Result<TokenRecord, BadRow> {
         expires: row::get::<Option<i64>>(row, 4)?.map(time),
         graphs: graphs.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses_displace_no_token_and_only_texts_of_the_form_of_a_token_are_looked_up() {
+        let token = TokenRecord {
+            id: "a".into(),
+            name: "a".into(),
+            scope: "read".into(),
+            graphs: Vec::new(),
+            created: Timestamp::UNIX_EPOCH,
+            expires: None,
+        };
+        let (mut seen, now) = (SeenTokens::default(), Instant::now());
+        seen.remember([255; 32], now, Some(Arc::new(token)));
+        for guess in 0..REMEMBERED as u64 + 1 {
+            let mut hash = [0; 32];
+            hash[..8].copy_from_slice(&guess.to_le_bytes());
+            seen.remember(hash, now, None);
+        }
+        assert!(seen.known.contains_key(&[255; 32]) && seen.unknown.len() == 1, "{}", seen.unknown.len());
+        seen.remember([255; 32], now, None);
+        assert!(seen.known.is_empty(), "revoked");
+        let digits = "0123456789abcdef".repeat(4);
+        assert!(has_form(&format!("quipu_{digits}")));
+        for other in [&digits[..], "", "quipu_", &format!("quipu_{}", &digits[1..]), &format!("quipu_{digits}0")] {
+            assert!(!has_form(other), "{other}");
+        }
+        assert!(!has_form(&format!("quipu_{}", digits.to_uppercase())));
+    }
 }

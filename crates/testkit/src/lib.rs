@@ -21,6 +21,7 @@ mod mem_store;
 mod mem_vault;
 mod mem_vectors;
 mod real_data;
+mod skipped;
 
 pub use fixed_clock::FixedClock;
 pub use mem_memory::{MemMemory, MemMemoryStorage, mem_memory};
@@ -28,3 +29,4 @@ pub use mem_sources::MemSources;
 pub use mem_store::{MemNoteStorage, MemStore};
 pub use mem_vault::MemVault;
 pub use real_data::real_data;
+pub use skipped::skip;

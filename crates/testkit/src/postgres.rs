@@ -36,9 +36,8 @@ pub fn database() -> Option<String> {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the reason belongs to the output of the test")]
 fn skip() {
-    println!("skipped: QUIPU_POSTGRES not set");
+    crate::skip("QUIPU_POSTGRES is not set");
 }
 
 /// What `psql` prints for a statement on a database of [`database`].

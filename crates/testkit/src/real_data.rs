@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 /// The folder they were unpacked to, from `QUIPU_DATA`. Without it a test says that it is skipped.
-#[expect(clippy::print_stdout, reason = "the reason belongs to the output of the test")]
 pub fn real_data() -> Option<PathBuf> {
     let folder = std::env::var_os("QUIPU_DATA").map(PathBuf::from);
     if folder.is_none() {
-        println!("skipped: QUIPU_DATA not set");
+        crate::skip("QUIPU_DATA is not set");
     }
     folder
 }

@@ -146,7 +146,7 @@ impl Origin {
     }
 }
 
-/// Identifies this machine, if the system has an id: the creator of a vault from elsewhere does not know it. Hashed, since the
+/// Identifies this machine, if the system has an id in a file, as macOS and some containers do not: the creator of a vault from elsewhere does not know it. Hashed, since the
 /// id itself must not leave the machine.
 fn machine() -> Option<String> {
     static MACHINE: OnceLock<Option<String>> = OnceLock::new();

@@ -6,9 +6,11 @@ use crate::dir::{Dir, Metadata};
 
 pub(crate) const OWN_FOLDER: &str = ".quipu";
 
-/// The index, the private history and the versions in the trash are about notes that the group may not be able to read.
+/// The index, the private history and the versions in the trash are about notes that the group may not be able to read; tokens
+/// are of one account. Links are left out: `chmod` would change their targets, which may be anywhere.
 const SHARE_COMMAND: &str = concat!(
-    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/trash/*' \) -prune -o ",
+    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/tokens*' ",
+    r"-o -path '.quipu/trash/*' \) -prune -o \( -type d -o -type f -links 1 \) ",
     "-exec chgrp GROUP {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 

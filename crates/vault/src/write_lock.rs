@@ -24,6 +24,8 @@ const NAME: &str = "write.lock";
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
 /// A write takes milliseconds.
 const PATIENCE_WITH_OTHERS: Duration = Duration::from_millis(500);
+/// How often the kernel's table is read before a lock is taken for absent from it.
+const TABLE_READS: usize = 10;
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// Far above any process id.
@@ -94,18 +96,44 @@ impl<'a> WriteLock<'a> {
 /// Locks the folder. Another account may have opened a folder that was readable before, and lock it without end: then the lock
 /// file, which only accounts that may write here can open, has to be enough.
 fn lock_folder(own: &Dir, deadline: Instant) -> io::Result<LockOutcome> {
-    let outcome = wait(own, deadline.min(Instant::now() + PATIENCE_WITH_OTHERS))?;
-    if outcome != LockOutcome::TimedOut {
-        return Ok(outcome);
+    loop {
+        let outcome = wait(own, deadline.min(Instant::now() + PATIENCE_WITH_OTHERS))?;
+        if outcome != LockOutcome::TimedOut {
+            return Ok(outcome);
+        }
+        if !own.is_shared()? && !is_held_by_trusted_account(&Metadata::of(own)?) {
+            return Ok(LockOutcome::Unsupported);
+        }
+        if Instant::now() >= deadline {
+            return Ok(LockOutcome::TimedOut);
+        }
     }
-    let folder = Metadata::of(own)?;
-    let holder = std::fs::read_to_string("/proc/locks").ok().and_then(|table| holder_in(&table, &folder));
-    let user = holder.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map(|process| process.uid());
+}
+
+/// Whether the process that locked a folder is known, and may write in it. A lock passes to the children of its process, and the
+/// table goes on naming that process after its end, or another one that has got its id.
+fn is_held_by_trusted_account(folder: &Metadata) -> bool {
     let trusted = [0, folder.owner.0, rustix::process::geteuid().as_raw()];
-    match user {
-        Some(user) if !trusted.contains(&user) && !own.is_shared()? => Ok(LockOutcome::Unsupported),
-        _ => wait(own, deadline),
-    }
+    // As in `holder`: a line may be missing.
+    (0..TABLE_READS).any(|_| {
+        std::thread::sleep(FIRST_PAUSE);
+        let holder = std::fs::read_to_string("/proc/locks").ok().and_then(|table| holder_in(&table, folder));
+        let Some(pid) = holder else { return false };
+        let process = std::fs::metadata(format!("/proc/{pid}"));
+        process.is_ok_and(|process| trusted.contains(&process.uid())) && has_lock(pid, folder)
+    })
+}
+
+/// Whether a process has an open file that locks this one. True if its open files cannot be read.
+fn has_lock(pid: u32, locked: &Metadata) -> bool {
+    let files = match std::fs::read_dir(format!("/proc/{pid}/fdinfo")) {
+        Ok(files) => files,
+        Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
+    };
+    files.flatten().any(|file| {
+        let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("lock:")).any(|line| holder_in(line, locked).is_some())
+    })
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -153,7 +181,7 @@ fn holder(own: &Dir) -> Option<u32> {
     let mut last = None;
     // The kernel returns the table in pieces, and a line may be missing when locks change meanwhile. This process is named
     // only if no other is found: one of its threads may hold the folder and wait for the file.
-    for _ in 0..10 {
+    for _ in 0..TABLE_READS {
         let Ok(table) = std::fs::read_to_string("/proc/locks") else { return written_holder(own) };
         let found = locked.iter().flatten().find_map(|metadata| holder_in(&table, metadata));
         if found.is_some_and(|pid| pid != std::process::id()) {
@@ -255,7 +283,10 @@ mod tests {
         let (home, vault) = vault();
         create(&vault, "first.md").unwrap();
         let own = home.path().join(".quipu");
-        for locked in [own.join("write.lock"), own] {
+        // Elsewhere the holder of the folder cannot be told, and the file decides.
+        let locks =
+            if cfg!(target_os = "linux") { vec![own.join("write.lock"), own] } else { vec![own.join("write.lock")] };
+        for locked in locks {
             let holder = Holder::of(&locked);
             let pid = rustix::process::Pid::from_child(&holder.0);
             rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();

@@ -10,11 +10,11 @@ use quipu_core::ports::{Embedder, NoSources, NoteFeed, SystemClock, TextModel, V
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
 use quipu_server::service::Measure;
-use quipu_server::tokens::{Denied, Grant, GraphRef, TokenScope, TokenSource};
+use quipu_server::tokens::{Denied, Grant, GraphRef, NeedsLookup, TokenScope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
-    CommitTimes, ConnectError, Graph, PostgresDatabase, PostgresMemory, PostgresShownNotes, PostgresTokens,
-    PostgresVault, SchemaError, SharedVectors, Wakeups,
+    CommitTimes, ConnectError, Graph, Lookup, PostgresDatabase, PostgresMemory, PostgresShownNotes, PostgresTokens,
+    PostgresVault, SchemaError, SharedVectors, TokenRecord, Wakeups,
 };
 use quipu_tools::{Registry, RegistryOptions};
 
@@ -126,18 +126,26 @@ impl TokenSource for DatabaseTokens {
             tracing::warn!("cannot check a token: {error}");
             Denied::Unchecked(error.to_string())
         })?;
-        let token = found.ok_or(Denied::Unknown)?;
-        if token.expires.is_some_and(|expires| expires <= now) {
-            return Err(Denied::Expired);
-        }
-        let scope = TokenScope::from_name(&token.scope).ok_or(Denied::Changed)?;
-        let graphs = token.graphs.iter().cloned().map(reference).collect();
-        Ok(Grant { id: token.id.clone(), name: token.name.clone(), scope, graphs: Some(graphs) })
+        grant_of(found, now)
     }
 
-    fn may_wait(&self) -> bool {
-        true
+    fn check_at_once(&self, presented: &str, now: Timestamp) -> Result<Result<Grant, Denied>, NeedsLookup> {
+        match self.tokens.remembered(presented) {
+            Ok(found) => Ok(grant_of(found, now)),
+            Err(Lookup::Renewal(..)) => Err(NeedsLookup::Renewal),
+            Err(Lookup::Unknown) => Err(NeedsLookup::Unknown),
+        }
     }
+}
+
+fn grant_of(found: Option<Arc<TokenRecord>>, now: Timestamp) -> Result<Grant, Denied> {
+    let token = found.ok_or(Denied::Unknown)?;
+    if token.expires.is_some_and(|expires| expires <= now) {
+        return Err(Denied::Expired);
+    }
+    let scope = TokenScope::from_name(&token.scope).ok_or(Denied::Changed)?;
+    let graphs = token.graphs.iter().cloned().map(reference).collect();
+    Ok(Grant { id: token.id.clone(), name: token.name.clone(), scope, graphs: Some(graphs) })
 }
 
 /// The notes of a graph without its index, and their change feed.

@@ -393,12 +393,6 @@ pub(crate) fn modern(mut params: Value) -> Value {
     params
 }
 
-/// Tells the reader of a test's output that this machine could not show what a test is about.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
-pub(crate) fn skip(why: &str) {
-    println!("skipped: {why}");
-}
-
 /// The built program.
 pub(crate) const QUIPU: &str = env!("CARGO_BIN_EXE_quipu");
 

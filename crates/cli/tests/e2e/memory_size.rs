@@ -143,3 +143,18 @@ fn a_hundred_long_descriptions_are_cut_in_lists_and_whole_alone() {
     let one = client.answer("get_entity", json!({"entity_id": 7}));
     assert_eq!(one["description"].as_str().unwrap().len(), 9006);
 }
+
+/// JSON has six characters for each of these.
+#[test]
+fn entity_longer_than_an_answer_is_shown_with_its_relations() {
+    let mut client = Client::open("");
+    let long = "\u{1}".repeat(10_000);
+    client.answer("create_entity", json!({"name": "Long", "entity_type": "x", "description": long}));
+    client.answer("create_entity", json!({"name": "Other", "entity_type": "x", "observations": ["short"]}));
+    client.answer("create_relation", json!({"from_entity_id": 1, "to_entity_id": 2, "relation_type": "knows"}));
+    let entity = client.answer("get_entity", json!({"entity_id": 1}));
+    assert_eq!(entity["description"], json!(long));
+    assert_eq!(entity["relations_from"].as_array().unwrap().len(), 1, "{entity}");
+    let part = client.answer("get_subgraph_by_ids", json!({"entity_ids": [1, 2]}));
+    assert_eq!(part["relations"].as_array().unwrap().len(), 1, "{part}");
+}

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, QUIPU, serve_command, skip, vault, warnings};
+use crate::client::{Client, LEGACY, QUIPU, serve_command, vault, warnings};
 
 /// An account that owns nothing here.
 const NOBODY: u32 = 65_534;
@@ -78,7 +79,7 @@ fn own_folder_that_is_shared_on_purpose_stays_shared_with_its_group_alone() {
 #[test]
 fn index_of_a_shared_folder_belongs_to_one_account() {
     if !rustix::process::geteuid().is_root() {
-        return skip("only root can run a program as another user");
+        return quipu_testkit::skip("only root can run a program as another user");
     }
     let folder = used();
     let own = folder.path().join(".quipu");
@@ -102,7 +103,7 @@ fn index_of_a_shared_folder_belongs_to_one_account() {
 #[test]
 fn another_account_cannot_lock_the_index() {
     if !rustix::process::geteuid().is_root() {
-        skip("only root can run a program as another account");
+        quipu_testkit::skip("only root can run a program as another account");
         return;
     }
     let folder = used();
@@ -119,7 +120,7 @@ fn another_account_cannot_lock_the_index() {
 #[test]
 fn own_folder_of_another_account_is_not_used() {
     if !rustix::process::geteuid().is_root() {
-        skip("only root can give files away");
+        quipu_testkit::skip("only root can give files away");
         return;
     }
     // The account that creates the folder chooses its mode, so a mode that looks shared on purpose is not trusted either.
@@ -147,7 +148,7 @@ fn own_folder_of_another_account_is_not_used() {
 #[test]
 fn index_that_a_member_of_the_group_planted_is_not_used() {
     if !rustix::process::geteuid().is_root() {
-        return skip("only root can run a program as another user");
+        return quipu_testkit::skip("only root can run a program as another user");
     }
     for planted in ["index-64002", "index"] {
         let folder = used();
@@ -189,34 +190,29 @@ fn pipe_or_file_in_place_of_a_journal_does_not_block() {
     }
 }
 
-/// Runs SQL on a database that no server has open; `None` where there is no program to do so.
-fn sqlite(file: &Path, sql: &str) -> Option<String> {
-    let ran = Command::new("sqlite3").arg(file).arg(sql).output().ok()?;
-    assert!(ran.status.success(), "{sql}: {}", String::from_utf8_lossy(&ran.stderr));
-    Some(String::from_utf8(ran.stdout).unwrap().trim().to_owned())
+/// The observations in a memory that no server has open.
+fn observations(file: &Path) -> Vec<String> {
+    let db = Connection::open(file).unwrap();
+    let mut texts = db.prepare("SELECT text FROM observation").unwrap();
+    texts.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
 
-/// A used vault whose database has a trigger that came with it, and what is in it; `None` where none can be made.
-fn with_trigger(database: &str, on: &str, body: &str) -> Option<TempDir> {
+/// A used vault whose database has a trigger that came with it.
+fn with_trigger(database: &str, on: &str, body: &str) -> TempDir {
     let folder = used();
-    let file = folder.path().join(database);
-    let planted = sqlite(&file, &format!("CREATE TRIGGER planted AFTER {on} BEGIN {body}; END"));
-    if planted.is_none() {
-        skip("there is no sqlite3 program to plant a trigger with");
-    }
-    planted.map(|_| folder)
+    let db = Connection::open(folder.path().join(database)).unwrap();
+    db.execute_batch(&format!("CREATE TRIGGER planted AFTER {on} BEGIN {body}; END")).unwrap();
+    folder
 }
 
 #[test]
 fn trigger_in_a_memory_that_came_with_a_vault_never_runs() {
     for body in [ENDLESS, "DELETE FROM observation"] {
-        let Some(folder) = with_trigger(".quipu/memory.db", "INSERT ON change", body) else { return };
+        let folder = with_trigger(".quipu/memory.db", "INSERT ON change", body);
         let file = folder.path().join(".quipu/memory.db");
-        let seen = || sqlite(&file, "SELECT group_concat(text) FROM observation");
-        let before = seen();
-        assert_eq!(before.as_deref(), Some("first of all"));
+        assert_eq!(observations(&file), ["first of all"]);
         let started = Instant::now();
         let mut client = serve(folder.path());
         assert_eq!(client.answer("list_nodes", json!({}))["total"], 1);
@@ -225,14 +221,14 @@ fn trigger_in_a_memory_that_came_with_a_vault_never_runs() {
         assert!(refused.contains("move it away, or put a backup in its place"), "{refused}");
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
         client.close();
-        assert_eq!(seen(), before, "{body}");
+        assert_eq!(observations(&file), ["first of all"], "{body}");
     }
 }
 
 #[test]
 fn trigger_in_an_index_that_came_with_a_vault_never_runs() {
     for (on, body) in [("UPDATE ON meta", ENDLESS), ("INSERT ON meta", "DELETE FROM meta")] {
-        let Some(folder) = with_trigger(".quipu/index/catalog.db", on, body) else { return };
+        let folder = with_trigger(".quipu/index/catalog.db", on, body);
         let copy = TempDir::new().unwrap();
         shell(folder.path(), &format!("cp -r . {}", copy.path().display()));
         let started = Instant::now();
@@ -243,11 +239,10 @@ fn trigger_in_an_index_that_came_with_a_vault_never_runs() {
         let said = String::from_utf8(indexed.stderr).unwrap();
         assert!(said.contains("trigger \"planted\"") && said.contains("rebuilt"), "{said}");
         assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-        let left = sqlite(
-            &folder.path().join(".quipu/index/catalog.db"),
-            "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'",
-        );
-        assert_eq!(left.as_deref(), Some("0"), "the index is made anew");
+        let index = Connection::open(folder.path().join(".quipu/index/catalog.db")).unwrap();
+        let triggers = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'";
+        let left: i64 = index.query_row(triggers, [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 0, "the index is made anew");
     }
 }
 

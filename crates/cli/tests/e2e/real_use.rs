@@ -2,7 +2,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test's vault is made and looked at here")]
 
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{Client, LEGACY, PATIENCE, QUIPU, ids, serve_command, skip, vault, warnings};
+use crate::client::{Client, LEGACY, PATIENCE, QUIPU, ids, serve_command, vault, warnings};
 
 /// A process that ends with the test.
 struct Helper(Child);
@@ -94,7 +93,7 @@ fn serve_on_a_terminal_names_the_command_that_connects_a_client() {
     let served = format!("'{QUIPU}' serve '{}'", folder.path().display());
     let mut command = Command::new("script");
     let Ok(ran) = command.args(["-q", "-e", "-c", &served, "/dev/null"]).stdin(Stdio::null()).output() else {
-        return skip("there is no program `script` to make a terminal with");
+        return quipu_testkit::skip("there is no program `script` to make a terminal with");
     };
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(said.contains(&format!("quipu install CLIENT --vault {}", folder.path().display())), "{said}");
@@ -107,7 +106,7 @@ fn write_behind_a_stopped_process_fails_in_time_and_names_it() {
     let lock = client.root().join(".quipu/write.lock");
     // Without a fork, so that the process that is stopped has the lock.
     let Ok(holder) = Command::new("flock").arg("-F").arg(&lock).args(["sleep", "600"]).spawn() else {
-        return skip("there is no program `flock`");
+        return quipu_testkit::skip("there is no program `flock`");
     };
     let holder = Helper(holder);
     let pid = holder.0.id().to_string();
@@ -131,16 +130,8 @@ fn undo_of_a_locked_memory_fails_in_time_without_words_of_the_database() {
     let mut client = Client::open("//- a.md\n");
     client.answer("create_entity", json!({ "name": "Ada", "entity_type": "x" }));
     let memory = client.root().join(".quipu/memory.db");
-    let mut command = Command::new("sqlite3");
-    let Ok(other) = command.arg(&memory).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
-        return skip("there is no program `sqlite3` to lock a memory with");
-    };
-    let mut other = Helper(other);
-    let mut stdin = other.0.stdin.take().unwrap();
-    stdin.write_all(b"BEGIN IMMEDIATE;\n.print locked\n").unwrap();
-    let mut line = String::new();
-    BufReader::new(other.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "locked\n");
+    let other = rusqlite::Connection::open(memory).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let start = Instant::now();
     let ran = client.command(&["undo"]);
     assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
@@ -208,7 +199,7 @@ fn private_note_has_no_readable_temporary_file() {
 #[test]
 fn notes_of_an_unreadable_folder_stay_in_the_index() {
     if !rustix::process::geteuid().is_root() {
-        return skip("only root can run a program as another account, and root can read every folder");
+        return quipu_testkit::skip("only root can run a program as another account, and root can read every folder");
     }
     let folder = vault("//- sub/kept.md\ntext\n//- a.md\n[[kept]]\n");
     let own = |script: &str| {

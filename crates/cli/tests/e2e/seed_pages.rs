@@ -88,7 +88,7 @@ fn get_page_has_every_field() {
 #[test]
 fn changed_source_makes_the_page_stale_at_the_next_call() {
     if crate::team_wire::is_wanted() {
-        return crate::client::skip("a database has no source files");
+        return quipu_testkit::skip("a database has no source files");
     }
     let mut client = Client::open(PAGES);
     let level = |client: &mut Client| {

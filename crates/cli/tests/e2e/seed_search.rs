@@ -107,7 +107,7 @@ fn said(client: &Client, arguments: &[&str]) -> Value {
 #[test]
 fn embedding_resumes_after_a_kill() {
     if crate::team_wire::is_wanted() {
-        return crate::client::skip("it reads the index of the folder");
+        return quipu_testkit::skip("it reads the index of the folder");
     }
     let notes = (0..400).map(|n| format!("//- n{n:03}.md\nNote number {n} is about subject {}.\n", n * 7919));
     let mut client = Client::open(&notes.collect::<String>());

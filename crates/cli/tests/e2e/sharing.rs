@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, LEGACY, QUIPU, first_block, skip, vault};
+use crate::client::{Client, LEGACY, QUIPU, first_block, vault};
 
 #[test]
 fn write_is_visible_to_other_clients_at_once() {
@@ -29,7 +29,7 @@ fn write_is_visible_to_other_clients_at_once() {
 fn non_owner_client_is_notified_of_the_subscribed_file_among_case_twins() {
     let folder = vault("//- Moloch.md\nupper\n//- moloch.md\nlower\n//- a.md\n");
     if std::fs::read(folder.path().join("moLoch.md")).is_ok() {
-        return skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     let mut owner = Client::open_in(folder, &[]);
     owner.answer("list_nodes", json!({}));

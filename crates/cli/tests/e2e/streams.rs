@@ -1,7 +1,7 @@
-//! Event streams over HTTP: how many a client may hold, which one is closed when there are too many, and what ends them.
-//! SECURITY.md names these tests.
+//! Event streams and other requests that keep their connection: how many a client may hold, which one is closed when there are
+//! too many, and what ends them. SECURITY.md names these tests.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,34 @@ fn health_is_answered_while_calls_keep_all_connections_busy() {
     }
     let refused = Post::list().bearer(&tokens[0]).send(server.address).unwrap();
     assert_eq!((refused.status, refused.header("retry-after").as_deref()), (503, Some("1")), "{refused:?}");
+}
+
+#[test]
+fn clients_without_a_token_keep_no_connection_from_others() {
+    let prepared = Server::prepare(vault("//- a.md\ntext\n"));
+    let token = prepared.token("one", "read");
+    let server = prepared.start(&["--require-token", "--max-connections", "4"]);
+    let page = Post::get("/").send(server.address).unwrap().body;
+    let script = page.split('"').find(|word| word.starts_with("/assets/") && word.ends_with(".js")).unwrap();
+    let unread = Post::get(script).text(server.address).repeat(200);
+    let refused = Post::list().text(server.address).repeat(2000);
+    // The whole request is 100 bytes long and does not come; or its responses are not read.
+    let begun = Post { line: "POST /api/session HTTP/1.1".into(), ..Post::get("/") }.with("Content-Length", "100");
+    for request in [begun.text(server.address) + "{", unread, refused] {
+        let _held: Vec<TcpStream> = (0..60)
+            .map(|_| {
+                let mut stream = TcpStream::connect(server.address).unwrap();
+                stream.set_nonblocking(true).unwrap();
+                // What does not fit into the buffers of the system is not needed.
+                let _ = stream.write(request.as_bytes());
+                stream
+            })
+            .collect();
+        for _ in 0..20 {
+            assert_eq!(Post::get("/healthz").status(server.address), 200, "{}", &request[..40]);
+            assert_eq!(Post::list().bearer(&token).status(server.address), 200, "{}", &request[..40]);
+        }
+    }
 }
 
 #[test]

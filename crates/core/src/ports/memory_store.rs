@@ -56,7 +56,7 @@ pub trait MemoryStore: Send + Sync {
     /// For each name key (see [`crate::memory::name_key`]), the entities with that name, then those with that alias.
     fn entities_called(&self, keys: &[String]) -> Result<Vec<Vec<EntityId>>, MemoryFailure>;
 
-    /// At most `limit` entities with a greater id.
+    /// The next entities with a greater id, `limit` at most; none only after the last.
     fn entities_after(&self, after: EntityId, limit: usize) -> Result<Vec<Entity>, MemoryFailure>;
 
     /// At most `limit` entities after the first `offset`.
@@ -68,13 +68,13 @@ pub trait MemoryStore: Send + Sync {
     /// All observations of each entity.
     fn observations_of(&self, entities: &[EntityId]) -> Result<Vec<Vec<Observation>>, MemoryFailure>;
 
-    /// At most `limit` observations with a greater id.
+    /// The next observations with a greater id, `limit` at most; none only after the last.
     fn observations_after(&self, after: ObservationId, limit: usize) -> Result<Vec<Observation>, MemoryFailure>;
 
     /// Relations; `None` for an unknown id.
     fn relations(&self, ids: &[RelationId]) -> Result<Vec<Option<Relation>>, MemoryFailure>;
 
-    /// At most `limit` relations with a greater id.
+    /// The next relations with a greater id, `limit` at most; none only after the last.
     fn relations_after(&self, after: RelationId, limit: usize) -> Result<Vec<Relation>, MemoryFailure>;
 
     /// At most `limit` relations that match a filter, after the first `offset`.
@@ -118,7 +118,7 @@ pub trait MemoryStore: Send + Sync {
     /// Stores or clears a client's context. Not logged. Deleting the entity clears it.
     fn set_context(&self, client: &str, entity: Option<EntityId>, at_ns: i64) -> Result<(), MemoryFailure>;
 
-    /// At most `limit` vectors of a space after an owner, in order of owner.
+    /// The next vectors of a space after an owner, in order of owner, `limit` at most; none only after the last.
     fn vectors_after(
         &self,
         space: &str,

@@ -3,21 +3,31 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::HeaderValue;
 use quipu_core::ports::{Clock, SystemClock};
+use tokio::sync::Semaphore;
 
 use crate::service::EXPLORER;
 #[cfg(feature = "oauth")]
 use crate::tokens::OF_PROVIDER;
-use crate::tokens::{Denied, Grant, GraphRef, TokenScope, TokenSource};
+use crate::tokens::{Denied, Grant, GraphRef, NeedsLookup, TokenScope, TokenSource};
 use crate::web::{ExplorerSessions, SESSION_ID, SESSION_PREFIX};
+
+/// Look-ups of texts that may be guesses, at the same time: a few of the connections to the database, which calls need too.
+const MAX_GUESSES: usize = 2;
+
+/// How long a look-up waits for the others.
+const GUESS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How clients authenticate.
 pub(super) struct Auth {
     tokens: Arc<dyn TokenSource>,
     required: bool,
     explorer: Arc<ExplorerSessions>,
+    /// Permits to look up texts that may be guesses.
+    guesses: Arc<Semaphore>,
     #[cfg(feature = "oauth")]
     oauth: Option<super::oauth::Validator>,
 }
@@ -50,6 +60,7 @@ impl Auth {
             tokens,
             required,
             explorer,
+            guesses: Arc::new(Semaphore::new(MAX_GUESSES)),
             #[cfg(feature = "oauth")]
             oauth: None,
         }
@@ -107,11 +118,22 @@ impl Auth {
     }
 
     async fn check(&self, bearer: &str, now: jiff::Timestamp) -> Result<Grant, Denied> {
-        if !self.tokens.may_wait() {
-            return self.tokens.check(bearer, now);
-        }
+        let permit = match self.tokens.check_at_once(bearer, now) {
+            Ok(checked) => return checked,
+            Err(NeedsLookup::Renewal) => None,
+            Err(NeedsLookup::Unknown) => {
+                let permit = tokio::time::timeout(GUESS_PATIENCE, self.guesses.clone().acquire_owned()).await;
+                let too_many = |_| Denied::Unchecked("too many unknown tokens are being checked".to_owned());
+                permit.map_err(too_many)?.ok()
+            }
+        };
         let (tokens, bearer) = (self.tokens.clone(), bearer.to_owned());
-        let checked = tokio::task::spawn_blocking(move || tokens.check(&bearer, now)).await;
+        // The look-up goes on, and keeps its permit, where the client leaves.
+        let checked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            tokens.check(&bearer, now)
+        });
+        let checked = checked.await;
         checked.unwrap_or_else(|_| Err(Denied::Unchecked("the server is stopping".to_owned())))
     }
 
@@ -136,6 +158,8 @@ fn address_id(peer: IpAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -145,5 +169,61 @@ mod tests {
         assert_eq!(id("::ffff:192.168.0.7"), "address 192.168.0.7");
         assert_eq!(id("2001:db8:1:2:3::9"), id("2001:db8:1:2:ffff::1"));
         assert_ne!(id("2001:db8:1:2::9"), id("2001:db8:1:3::9"));
+    }
+
+    /// Tokens that are looked up over a network: `known` was valid a while ago, others wait until `goes_on`.
+    #[derive(Default)]
+    struct SlowTokens {
+        running: AtomicUsize,
+        most: AtomicUsize,
+        goes_on: AtomicBool,
+    }
+
+    impl TokenSource for SlowTokens {
+        fn ensure_some(&self) -> anyhow::Result<()> {
+            Ok(())
+        }
+
+        fn check(&self, presented: &str, _: jiff::Timestamp) -> Result<Grant, Denied> {
+            if presented == "known" {
+                let (id, name) = (presented.to_owned(), presented.to_owned());
+                return Ok(Grant { id, name, scope: TokenScope::Read, graphs: None });
+            }
+            self.most.fetch_max(self.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            while !self.goes_on.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            Err(Denied::Unknown)
+        }
+
+        fn check_at_once(&self, presented: &str, _: jiff::Timestamp) -> Result<Result<Grant, Denied>, NeedsLookup> {
+            Err(if presented == "known" { NeedsLookup::Renewal } else { NeedsLookup::Unknown })
+        }
+    }
+
+    #[tokio::test]
+    async fn few_guesses_are_looked_up_at_a_time_and_known_tokens_do_not_wait_for_them() {
+        let tokens = Arc::new(SlowTokens::default());
+        let auth = Arc::new(Auth::new(tokens.clone(), true, Arc::default()));
+        let identify = |token: String| {
+            let auth = auth.clone();
+            async move {
+                let authorization = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+                auth.identify(Some(&authorization), [127, 0, 0, 1].into()).await
+            }
+        };
+        let guesses: Vec<_> = (0..50).map(|number| tokio::spawn(identify(format!("guess {number}")))).collect();
+        // The first clients leave; their look-ups go on.
+        while tokens.running.load(Ordering::SeqCst) < MAX_GUESSES {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        guesses.iter().take(10).for_each(tokio::task::JoinHandle::abort);
+        assert!(identify("known".to_owned()).await.is_ok());
+        tokens.goes_on.store(true, Ordering::SeqCst);
+        for guess in guesses.into_iter().skip(10) {
+            assert!(matches!(guess.await.unwrap(), Err(Unknown::Invalid(_))));
+        }
+        assert_eq!(tokens.most.load(Ordering::SeqCst), MAX_GUESSES);
     }
 }

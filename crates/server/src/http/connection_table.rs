@@ -2,8 +2,9 @@
 //! client, and which one is closed to make room.
 //!
 //! An event stream keeps its connection busy for as long as its client likes. So each client has a limit of its own, and at
-//! the limit of all connections the client with the most streams loses its oldest. A few connections beyond the limit are
-//! kept for `/healthz` and `/metrics`: to a monitor a busy server must not look dead.
+//! the limit of all connections the client with the most streams loses its oldest. A request whose client is not known, and
+//! its response, protect their connection from nothing: they cost the client no token and count for no limit. A few
+//! connections beyond the limit are kept for `/healthz` and `/metrics`: to a monitor a busy server must not look dead.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -46,8 +47,11 @@ struct ConnectionState {
     requests: usize,
     /// Whether bytes of a response wait for the client to read. Closing the connection would lose them.
     is_sending: bool,
-    /// When it last became idle.
-    idle_since: u64,
+    /// Whether the limits of a known client hold for what is being answered or sent.
+    is_admitted: bool,
+    /// When the last request of a known client was answered, or else when the connection was opened: other requests do not
+    /// keep it from being the next to be closed.
+    quiet_since: u64,
     /// Set while the response is an event stream without an end.
     stream: Option<(u64, StreamOwner)>,
     closing: Closing,
@@ -58,6 +62,11 @@ impl ConnectionState {
         self.requests == 0 && !self.is_sending
     }
 
+    /// Whether it may be closed to make room.
+    fn is_evictable(&self) -> bool {
+        self.is_idle() || !self.is_admitted
+    }
+
     fn must_close(&self) -> bool {
         self.closing == Closing::Now || self.closing == Closing::Idle && !self.is_sending
     }
@@ -65,7 +74,7 @@ impl ConnectionState {
 
 /// Whether a connection is being closed. Then its place is free, though its task may take a moment to end.
 ///
-/// A request that was read before its connection is evicted is still answered: the client must learn whether its call took
+/// A request that was admitted before its connection is evicted is still answered: the client must learn whether its call took
 /// effect. Nothing is read after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
@@ -74,7 +83,7 @@ enum Closing {
     Idle,
     /// It was idle, and a request was read before its task heard of it: behind the response.
     AfterResponse,
-    /// A stream, which has no end of its own.
+    /// A stream, which has no end of its own, or a request of an unknown client.
     Now,
 }
 
@@ -101,7 +110,7 @@ impl ConnectionTable {
         let is_reserve = !self.has_room(&open);
         if is_reserve && reserved(&open).count() >= RESERVE {
             self.counters.evicted.add();
-            if !close_longest_idle(|| reserved(&open)) {
+            if !close_longest_quiet(|| reserved(&open)) {
                 return None;
             }
         }
@@ -110,7 +119,8 @@ impl ConnectionTable {
             is_reserve,
             requests: 0,
             is_sending: false,
-            idle_since: number,
+            is_admitted: false,
+            quiet_since: number,
             stream: None,
             closing: Closing::No,
         });
@@ -144,10 +154,15 @@ impl ConnectionTable {
         ordinary(open).count() < self.limit || self.evict_one(open)
     }
 
-    /// Closes the connection that has been idle the longest; where none is idle, the oldest stream of the client that has
-    /// the most. Calls that are being answered are never interrupted.
+    /// Whether connections have to be closed for new ones.
+    pub(super) fn is_full(&self) -> bool {
+        self.count() >= self.limit
+    }
+
+    /// Closes the connection whose last answer to a known client is the longest ago; where all are answering known clients, the
+    /// oldest stream of the client that has the most. Calls that are being answered are never interrupted.
     fn evict_one(&self, open: &HashMap<u64, Arc<HttpConnection>>) -> bool {
-        let is_evicted = close_longest_idle(|| ordinary(open)) || close_oldest_stream_of_largest_client(open);
+        let is_evicted = close_longest_quiet(|| ordinary(open)) || close_oldest_stream_of_largest_client(open);
         if is_evicted {
             self.counters.evicted.add();
         }
@@ -189,6 +204,9 @@ impl ConnectionTable {
     /// Marks a connection as busy until the result is dropped.
     pub(super) fn begin_request(&self, connection: &Arc<HttpConnection>) -> Busy {
         let mut state = connection.lock();
+        if state.is_idle() {
+            state.is_admitted = false;
+        }
         state.requests += 1;
         if state.closing == Closing::Idle {
             state.closing = Closing::AfterResponse;
@@ -211,13 +229,12 @@ fn reserved(open: &HashMap<u64, Arc<HttpConnection>>) -> impl Iterator<Item = &A
     open.values().filter(|connection| connection.is_open(|state| state.is_reserve))
 }
 
-/// Closes the connection that has been idle the longest. One that begins a request meanwhile is kept, and the next is looked
-/// for.
-fn close_longest_idle<'a, Among: Iterator<Item = &'a Arc<HttpConnection>>>(among: impl Fn() -> Among) -> bool {
+/// Closes the connection that has been quiet the longest: idle, or busy with requests of an unknown client. One that is admitted meanwhile is kept, and the next is looked for.
+fn close_longest_quiet<'a, Among: Iterator<Item = &'a Arc<HttpConnection>>>(among: impl Fn() -> Among) -> bool {
     loop {
-        let idle = among().filter_map(|connection| Some((connection.idle_since()?, connection)));
-        let Some((_, longest)) = idle.min_by_key(|(since, _)| *since) else { return false };
-        if longest.close_if_idle() {
+        let quiet = among().filter_map(|connection| Some((connection.quiet_since()?, connection)));
+        let Some((_, longest)) = quiet.min_by_key(|(since, _)| *since) else { return false };
+        if longest.close_if_evictable() {
             return true;
         }
     }
@@ -279,14 +296,22 @@ impl HttpConnection {
         state.closing == Closing::No && such(&state)
     }
 
-    fn close_if_idle(&self) -> bool {
+    /// Notes that the limits of a known client hold for the request. `false` if the connection is being closed without a
+    /// response: then nothing may be done.
+    pub(super) fn admit(&self) -> bool {
         let mut state = self.lock();
-        let is_idle = state.is_idle() && state.closing == Closing::No;
-        if is_idle {
-            state.closing = Closing::Idle;
+        state.is_admitted = true;
+        state.closing != Closing::Now
+    }
+
+    fn close_if_evictable(&self) -> bool {
+        let mut state = self.lock();
+        let is_evicted = state.is_evictable() && state.closing == Closing::No;
+        if is_evicted {
+            state.closing = if state.is_idle() { Closing::Idle } else { Closing::Now };
             self.close.notify_one();
         }
-        is_idle
+        is_evicted
     }
 
     fn close_now(&self) {
@@ -298,9 +323,9 @@ impl HttpConnection {
         self.lock().requests > 0
     }
 
-    fn idle_since(&self) -> Option<u64> {
+    fn quiet_since(&self) -> Option<u64> {
         let state = self.lock();
-        state.is_idle().then_some(state.idle_since)
+        state.is_evictable().then_some(state.quiet_since)
     }
 
     /// Does nothing where the request is over already. A connection that is being closed has no place for a stream.
@@ -334,178 +359,13 @@ pub(super) struct Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         let mut state = self.connection.lock();
-        state.idle_since = self.clock.fetch_add(1, Ordering::Relaxed);
+        if state.is_admitted {
+            state.quiet_since = self.clock.fetch_add(1, Ordering::Relaxed);
+        }
         state.requests -= 1;
         state.stream = None;
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(limit: usize) -> ConnectionTable {
-        ConnectionTable::new(limit, Arc::default())
-    }
-
-    fn owner(client: &str) -> StreamOwner {
-        StreamOwner { client: client.into(), authorization: None, address: [127, 0, 0, 1].into() }
-    }
-
-    impl ConnectionTable {
-        fn stream(&self, client: &str) -> (Arc<HttpConnection>, Busy) {
-            let connection = self.add().unwrap();
-            let busy = self.begin_request(&connection);
-            self.begin_stream(&connection, owner(client));
-            (connection, busy)
-        }
-
-        fn has(&self, connection: &HttpConnection) -> bool {
-            self.lock().contains_key(&connection.number) && connection.is_open(|_| true)
-        }
-    }
-
-    #[test]
-    fn at_the_limit_the_longest_idle_connection_is_closed_and_a_busy_one_is_kept() {
-        let table = table(2);
-        let (first, second) = (table.add().unwrap(), table.add().unwrap());
-        let busy = table.begin_request(&first);
-        let third = table.add().unwrap();
-        assert!(table.has(&first) && !table.has(&second) && table.has(&third));
-        let _third_is_busy = table.begin_request(&third);
-        drop(busy);
-        let fourth = table.add().unwrap();
-        assert!(!table.has(&first) && table.admits(&fourth));
-    }
-
-    /// Whether a connection's task closes it as soon as it looks.
-    fn is_closed(connection: &HttpConnection) -> bool {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        std::pin::pin!(connection.closed()).poll(&mut context).is_ready()
-    }
-
-    #[test]
-    fn a_request_read_while_its_connection_is_evicted_is_answered_and_is_the_last() {
-        let table = table(1);
-        let (evicted, _) = (table.add().unwrap(), table.add().unwrap());
-        assert!(!table.has(&evicted), "its place is free");
-        let busy = table.begin_request(&evicted);
-        assert!(busy.is_last && !is_closed(&evicted), "the request is answered first");
-        drop(busy);
-        assert!(!is_closed(&evicted), "the response may still be in a buffer; the connection ends behind it");
-        assert!(!is_closed(&table.add().unwrap()));
-    }
-
-    #[test]
-    fn evicted_connection_is_closed_when_idle_or_streaming() {
-        let table = table(1);
-        let (idle, next) = (table.add().unwrap(), table.add().unwrap());
-        assert!(is_closed(&idle) && !is_closed(&next));
-        let _newest = table.add().unwrap();
-        let _busy = table.begin_request(&next);
-        table.begin_stream(&next, owner("own"));
-        assert!(is_closed(&next) && streams(&table.lock()).next().is_none());
-    }
-
-    #[test]
-    fn a_connection_whose_response_is_unread_is_not_evicted_before_the_client_has_it() {
-        let table = table(2);
-        let (slow, idle) = (table.add().unwrap(), table.add().unwrap());
-        slow.set_sending(true);
-        let newcomer = table.add().unwrap();
-        assert!(table.has(&slow) && !table.has(&idle), "the other one is closed");
-        drop(table.begin_request(&newcomer));
-        // Evicted at the moment between the end of a response and its first write.
-        slow.set_sending(false);
-        let _newest = table.add().unwrap();
-        slow.set_sending(true);
-        assert!(!table.has(&slow) && !is_closed(&slow), "the rest is sent first");
-        slow.set_sending(false);
-        assert!(is_closed(&slow));
-    }
-
-    #[test]
-    fn requests_that_begin_while_connections_are_evicted_are_never_dropped() {
-        let table = Arc::new(table(2));
-        let clients: Vec<_> = (0..4)
-            .map(|_| {
-                let table = table.clone();
-                std::thread::spawn(move || {
-                    for _ in 0..2000 {
-                        let connection = table.add().expect("there is room");
-                        // As its task does: either it closes the connection, or it answers what it has read.
-                        if !is_closed(&connection) {
-                            let _busy = table.begin_request(&connection);
-                            assert!(!is_closed(&connection), "a request was accepted and dropped");
-                        }
-                        table.remove(&connection);
-                    }
-                })
-            })
-            .collect();
-        clients.into_iter().for_each(|client| client.join().unwrap());
-        assert_eq!(table.count(), 0);
-    }
-
-    #[test]
-    fn at_the_limit_the_client_with_the_most_streams_loses_its_oldest() {
-        let table = table(24);
-        let (small, _small) = table.stream("small");
-        let large: Vec<_> = (0..3).map(|_| table.stream("large")).collect();
-        let calls: Vec<_> = (0..20).map(|_| table.add().unwrap()).collect();
-        let _busy: Vec<_> = calls.iter().map(|call| table.begin_request(call)).collect();
-        let newcomer = table.add().unwrap();
-        assert!(table.admits(&newcomer) && table.has(&small) && calls.iter().all(|call| table.has(call)));
-        assert_eq!(large.iter().map(|(stream, _)| table.has(stream)).collect::<Vec<_>>(), [false, true, true]);
-    }
-
-    #[test]
-    fn a_client_with_too_many_streams_loses_its_oldest() {
-        let table = table(16);
-        let (other, _other) = table.stream("other");
-        let own: Vec<_> = (0..3).map(|_| table.stream("own")).collect();
-        assert_eq!(own.iter().map(|(stream, _)| table.has(stream)).collect::<Vec<_>>(), [false, true, true]);
-        assert!(table.has(&other));
-    }
-
-    #[test]
-    fn a_connection_whose_stream_has_ended_holds_none() {
-        let table = table(16);
-        let (connection, busy) = table.stream("own");
-        drop(busy);
-        assert!(streams(&table.lock()).next().is_none());
-        table.begin_stream(&connection, owner("own"));
-        assert!(streams(&table.lock()).next().is_none(), "a stream needs a request");
-    }
-
-    #[test]
-    fn while_all_connections_are_busy_with_calls_only_the_reserve_is_left() {
-        let table = table(2);
-        let busy: Vec<_> = (0..2).map(|_| table.begin_request(&table.add().unwrap())).collect();
-        let reserved: Vec<_> = (0..RESERVE).map(|_| table.add().unwrap()).collect();
-        assert!(reserved.iter().all(|connection| table.has(connection) && !table.admits(connection)));
-        let next = table.add().unwrap();
-        assert!(table.has(&next) && !table.has(&reserved[0]), "in a full reserve the longest idle makes room");
-        let _all_busy: Vec<_> = reserved[1..].iter().chain([&next]).map(|one| table.begin_request(one)).collect();
-        assert!(table.add().is_none());
-        drop(busy);
-        assert!(table.admits(&next), "there is room again");
-    }
-
-    #[test]
-    fn streams_of_one_credential_are_closed_together() {
-        let table = table(64);
-        let with_token = |token| StreamOwner { authorization: Some(HeaderValue::from_static(token)), ..owner("c") };
-        let open = |owner: StreamOwner| {
-            let connection = table.add().unwrap();
-            let busy = table.begin_request(&connection);
-            table.begin_stream(&connection, owner);
-            (connection, busy)
-        };
-        let (one, two, other) = (open(with_token("a")), open(with_token("a")), open(with_token("b")));
-        let (without, _busy) = open(owner("c"));
-        assert_eq!(table.stream_owners().len(), 2);
-        table.close_streams(&with_token("a"));
-        assert_eq!([&one.0, &two.0, &other.0, &without].map(|one| table.has(one)), [false, false, true, true]);
-    }
-}
+mod tests;

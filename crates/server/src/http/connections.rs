@@ -42,14 +42,19 @@ pub(super) struct PeerAddress(pub(super) SocketAddr);
 
 /// Serves each connection on its own task.
 pub(super) struct Connections {
-    pub(super) table: ConnectionTable,
+    pub(super) table: Arc<ConnectionTable>,
     counters: Arc<Counters>,
     is_short: IsShort,
 }
 
 impl Connections {
     pub(super) fn new(limit: usize, counters: Arc<Counters>, is_short: IsShort) -> Arc<Self> {
-        Arc::new(Self { table: ConnectionTable::new(limit, counters.clone()), counters, is_short })
+        let table = Arc::new(ConnectionTable::new(limit, counters.clone()));
+        let others_wait = {
+            let table = table.clone();
+            Arc::new(move || table.is_full() || is_short())
+        };
+        Arc::new(Self { table, counters, is_short: others_wait })
     }
 
     /// Serves until `stop`; requests in progress are answered first.

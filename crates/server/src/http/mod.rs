@@ -241,17 +241,19 @@ async fn listen(
         stopping: drain,
         resource_metadata,
     });
-    let pages: Router = Router::new()
+    let monitored: Router = Router::new()
         .route("/metrics", get(request_guard::metrics))
         .route("/healthz", get(request_guard::health))
         .route("/readyz", get(request_guard::ready))
         .with_state(guard.clone());
+    let pages = web::pages(settings.explorer.clone());
     #[cfg(feature = "oauth")]
     let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
     let router = routes
         .layer(from_fn_with_state(guard.clone(), request_guard::admit))
         .merge(pages)
-        .merge(web::pages(settings.explorer.clone()))
+        .layer(from_fn_with_state(guard.clone(), request_guard::refuse_reserve))
+        .merge(monitored)
         .layer(from_fn_with_state(guard.clone(), request_guard::enter));
     let url = HttpSettings { address: bound, ..settings.clone() }.url();
     tracing::info!(target: "quipu::listening", "listening at {url}");

@@ -92,13 +92,19 @@ fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// The second check, for MCP and the explorer: identity, limits, and the body.
+/// The second check, for every path but those of monitors: whether the connection is kept for monitors.
+pub(super) async fn refuse_reserve(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
+    let connection = request.extensions().get::<Arc<HttpConnection>>();
+    if connection.is_some_and(|connection| !guard.connections.table.admits(connection)) {
+        return busy();
+    }
+    next.run(request).await
+}
+
+/// The third check, for MCP and the explorer's data: identity, limits, and the body.
 pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let connection = parts.extensions.get::<Arc<HttpConnection>>().cloned();
-    if connection.as_ref().is_some_and(|connection| !guard.connections.table.admits(connection)) {
-        return busy();
-    }
     let address = address_of(&parts.extensions);
     let authorization = parts.headers.get(header::AUTHORIZATION).cloned();
     let identity = match guard.identify(authorization.as_ref(), address).await {
@@ -111,6 +117,9 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
         Ok(admitted) => admitted,
         Err(excess) => return guard.over(excess),
     };
+    if connection.as_ref().is_some_and(|connection| !connection.admit()) {
+        return busy();
+    }
     let (body, lease) = if parts.method == Method::POST {
         match guard.clients.read(&client, &parts.headers, body).await {
             Ok(read) => (Body::from(read.bytes), read.lease),
@@ -148,7 +157,7 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
     until_sent(response, (admitted, at_the_latest))
 }
 
-/// The response on a reserved connection while all others are busy.
+/// The response while all connections are busy, on one that is reserved or that is being closed for another.
 fn busy() -> Response {
     let mut response = unavailable("all connections of this server are busy; retry in a moment");
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::token_file::{Token, TokenFile, hashed};
-use super::{Denied, Grant, TokenSource};
+use super::{Denied, Grant, NeedsLookup, TokenSource};
 use crate::stamp::PathStamp;
 
 /// The tokens of a served vault: a created or revoked token takes effect with the next request.
@@ -51,8 +51,8 @@ impl TokenSource for VaultTokens {
         Ok(())
     }
 
-    fn may_wait(&self) -> bool {
-        false
+    fn check_at_once(&self, presented: &str, now: Timestamp) -> Result<Result<Grant, Denied>, NeedsLookup> {
+        Ok(self.check(presented, now))
     }
 
     fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied> {
@@ -241,6 +241,8 @@ mod tests {
             assert!(!lets_in(), "another may write it");
             std::os::unix::fs::chown(&file, Some(0), None).unwrap();
             assert!(lets_in());
+        } else {
+            quipu_testkit::skip("in part: only root can give a file to another account");
         }
         let key = secret.unwrap();
         let kept = own_files::read(&key).unwrap().unwrap();

@@ -38,22 +38,36 @@ struct Compressed {
 #[derive(Default)]
 pub(super) struct LastGraph(Mutex<Option<Compressed>>);
 
+/// The answer to one request.
+struct Answer {
+    etag: String,
+    /// As JSON, compressed or not; `None` where the client has it.
+    body: Option<Vec<u8>>,
+}
+
 pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
     let header = |headers: &HeaderMap, name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let known = header(request.headers(), header::IF_NONE_MATCH);
     let takes_gzip = header(request.headers(), header::ACCEPT_ENCODING).is_some_and(|list| list.contains("gzip"));
-    let weigh = |drawn: &Result<Compressed, ToolError>| drawn.as_ref().map_or(0, |graph| graph.gzip.len());
-    let Compressed { etag, gzip } = explorer.work(&caller, lease, compressed, weigh).await??;
-    let mut response = if known.as_ref() == Some(&etag) {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else if takes_gzip {
-        let mut response = json_bytes(gzip.to_vec());
-        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response
-    } else {
-        json_bytes(uncompressed(&gzip)?)
+    let answer = move |explorer: &Explorer| {
+        let Compressed { etag, gzip } = compressed(explorer)?;
+        let body = match (known.as_ref() == Some(&etag), takes_gzip) {
+            (true, _) => None,
+            (false, true) => Some(gzip.to_vec()),
+            (false, false) => Some(uncompressed(&gzip)?),
+        };
+        Ok(Answer { etag, body })
     };
+    let weigh = |answer: &Result<Answer, ToolError>| {
+        answer.as_ref().ok().and_then(|answer| answer.body.as_ref()).map_or(0, Vec::len)
+    };
+    let Answer { etag, body } = explorer.work(&caller, lease, answer, weigh).await??;
+    let has_body = body.is_some();
+    let mut response = body.map_or_else(|| StatusCode::NOT_MODIFIED.into_response(), json_bytes);
+    if has_body && takes_gzip {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
@@ -88,7 +102,7 @@ fn compressed(explorer: &Explorer) -> Result<Compressed, ToolError> {
         y: rounded(|point| point.y),
         community: &layout.communities,
     };
-    let gzip = compress(&picture).map_err(|error| ToolError::new(ToolErrorKind::Provider, error.to_string()))?;
+    let gzip = compress(&picture).map_err(broken)?;
     Ok(last.insert(Compressed { etag, gzip: gzip.into() }).clone())
 }
 
@@ -98,10 +112,13 @@ fn compress(picture: &Picture<'_>) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-fn uncompressed(gzip: &[u8]) -> Result<Vec<u8>, WebRefusal> {
+fn uncompressed(gzip: &[u8]) -> Result<Vec<u8>, ToolError> {
     let mut decoder = GzDecoder::new(Vec::new());
-    let done = decoder.write_all(gzip).and_then(|()| decoder.finish());
-    done.map_err(|error| WebRefusal::from(error.to_string()))
+    decoder.write_all(gzip).and_then(|()| decoder.finish()).map_err(broken)
+}
+
+fn broken(error: std::io::Error) -> ToolError {
+    ToolError::new(ToolErrorKind::Provider, error.to_string())
 }
 
 /// Changes with whatever the picture shows.

@@ -70,7 +70,7 @@ impl Layouts {
     }
 
     fn index(&self) -> std::io::Result<Option<OwnFolder>> {
-        self.root.as_ref().map(|root| OwnFolder::open(&own_files::index_folder(root))).transpose()
+        self.root.as_ref().map(|root| own_files::existing_index(root)).transpose()
     }
 
     fn read(&self) -> std::io::Result<FxHashMap<u64, Point>> {
@@ -162,6 +162,24 @@ mod tests {
             write(&index.join(FILE), damage);
             assert_eq!(Layouts::new(Some(vault.path())).of_graph(&graph(20)).positions.len(), 20);
         }
+    }
+
+    #[test]
+    fn folder_of_another_account_is_neither_read_nor_written() {
+        if !rustix::process::geteuid().is_root() {
+            return quipu_testkit::skip("only root can give a folder to another account");
+        }
+        let vault = tempfile::tempdir().unwrap();
+        let index = own_files::index_folder(vault.path());
+        quipu_own_folder_made(&index);
+        for folder in [index.as_path(), index.parent().unwrap()] {
+            std::os::unix::fs::chown(folder, Some(65534), None).unwrap();
+            Layouts::new(Some(vault.path())).of_graph(&graph(20));
+            assert!(!index.join(FILE).exists());
+            std::os::unix::fs::chown(folder, Some(0), None).unwrap();
+        }
+        Layouts::new(Some(vault.path())).of_graph(&graph(20));
+        assert!(index.join(FILE).exists());
     }
 
     #[expect(clippy::disallowed_methods, reason = "a test's own files")]

@@ -14,6 +14,7 @@ mod layouts;
 mod sessions;
 mod status;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,6 @@ use axum::routing::{get, post};
 use http_body_util::{BodyExt, Limited};
 use parking_lot::Mutex;
 use quipu_core::Session;
-use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ pub(crate) struct Explorer {
     vault: String,
     /// The folder, for links that open a note in an editor; `None` for notes in a database.
     root: Option<PathBuf>,
-    callers: Mutex<FxHashMap<Arc<str>, Arc<Session>>>,
+    callers: Callers,
     layouts: Layouts,
     last_graph: LastGraph,
     started: Instant,
@@ -72,7 +72,7 @@ impl Explorer {
             vault,
             layouts: Layouts::new(root.as_deref()),
             root,
-            callers: Mutex::default(),
+            callers: Callers::default(),
             last_graph: LastGraph::default(),
             started: Instant::now(),
         })
@@ -109,11 +109,26 @@ impl Explorer {
 
     /// The record of what a caller was shown.
     fn session(&self, caller: &Caller) -> Arc<Session> {
-        let mut callers = self.callers.lock();
-        if callers.len() >= MAX_SESSIONS && !callers.contains_key(&caller.id) {
-            callers.clear();
+        self.callers.session(&caller.id)
+    }
+}
+
+/// The sessions of callers, the latest used last.
+#[derive(Default)]
+struct Callers(Mutex<VecDeque<(Arc<str>, Arc<Session>)>>);
+
+impl Callers {
+    /// The session of a caller. At the limit, the one that was used longest ago is forgotten.
+    fn session(&self, caller: &Arc<str>) -> Arc<Session> {
+        let mut sessions = self.0.lock();
+        let place = sessions.iter().position(|(known, _)| known == caller);
+        let known = place.and_then(|place| sessions.remove(place));
+        let session = known.map_or_else(|| Arc::new(Session::named(EXPLORER)), |(_, session)| session);
+        if sessions.len() == MAX_SESSIONS {
+            sessions.pop_front();
         }
-        callers.entry(caller.id.clone()).or_insert_with(|| Arc::new(Session::named(EXPLORER))).clone()
+        sessions.push_back((caller.clone(), session.clone()));
+        session
     }
 }
 
@@ -171,4 +186,21 @@ fn caller_of(request: &Request) -> Result<(Caller, Lease), WebRefusal> {
     let caller = request.extensions().get::<Caller>().filter(|caller| caller.token.is_some());
     let lease = request.extensions().get::<Lease>().cloned().unwrap_or_default();
     caller.cloned().map(|caller| (caller, lease)).ok_or_else(WebRefusal::no_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_limit_only_the_caller_of_longest_ago_is_forgotten() {
+        let (callers, ada, bob) = (Callers::default(), Arc::from("ada"), Arc::from("bob"));
+        let (hers, his) = (callers.session(&ada), callers.session(&bob));
+        for number in 0..MAX_SESSIONS - 1 {
+            callers.session(&format!("caller {number}").into());
+            assert!(Arc::ptr_eq(&callers.session(&ada), &hers));
+        }
+        assert!(!Arc::ptr_eq(&callers.session(&bob), &his));
+        assert_eq!(callers.0.lock().len(), MAX_SESSIONS);
+    }
 }

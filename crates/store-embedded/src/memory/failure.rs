@@ -28,6 +28,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Option<String> {
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => "its file is damaged",
         ErrorCode::DatabaseBusy => "another program keeps its file locked",
         ErrorCode::DatabaseLocked => "another call is still changing it",
+        ErrorCode::TooBig => "it has a text that is longer than any that Quipu writes",
         ErrorCode::OperationInterrupted => "it took longer than ten minutes",
         _ => return None,
     };

@@ -1,6 +1,6 @@
 //! Reading the log of changes.
 
-use quipu_core::memory::{EntityId, ObservationId, RelationId};
+use quipu_core::memory::{EntityId, ObservationId, RelationId, limits};
 use quipu_core::ports::{Author, ChangeNumber, ChangedIds, LoggedChange, MemoryItem, TextOwner};
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -83,7 +83,12 @@ pub(super) fn latest_doing(db: &Connection, standing: ChangeNumber) -> rusqlite:
 fn change(row: &Row<'_>) -> rusqlite::Result<LoggedChange> {
     Ok(LoggedChange {
         number: ChangeNumber(row.get(0)?),
-        author: Author { at_ns: row.get(1)?, client: row.get(2)?, tool: row.get(3)?, request: None },
+        author: Author {
+            at_ns: row.get(1)?,
+            client: rows::text(row, 2, limits::NAME)?,
+            tool: rows::text(row, 3, limits::NAME)?,
+            request: None,
+        },
         undoes: row.get::<_, Option<i64>>(4)?.map(ChangeNumber),
         undone_by: row.get::<_, Option<i64>>(5)?.map(ChangeNumber),
         steps: Vec::new(),

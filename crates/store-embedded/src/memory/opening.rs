@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::OFlags;
 
@@ -172,7 +173,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     let has_log = beside(file, "-wal").exists();
     let opened = |source: std::io::Error| MemoryOpenError::Failed { file: file.to_owned(), source: source.into() };
     folder.create_file(&name_of(file)).map_err(opened)?;
-    let mut db = sqlite::connect(file, OpenFlags::empty()).map_err(fail)?;
+    let mut db = connect(file).map_err(fail)?;
     // SQLite opens files by path only.
     folder.check_place().map_err(opened)?;
     // If the file is refused, an existing log must not be checkpointed into it. A log that did not exist belongs to this
@@ -197,7 +198,7 @@ pub(super) fn open(file: &Path) -> Result<Opened, MemoryOpenError> {
     let found = if is_new { 0 } else { schema_of(&db, file)? };
     let odd = sqlite::unknown_object(&db, |fresh| migrate::run_until(fresh, found)).map_err(fail)?;
     let odd = match odd {
-        None if found > 0 => number_out_of_range(&db).map_err(fail)?,
+        None if found > 0 => number_out_of_range(&db, found).map_err(fail)?,
         odd => odd,
     };
     if let Some(odd) = odd {
@@ -286,6 +287,16 @@ pub(super) fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
     moved
 }
 
+/// The longest value or row that is read or written: far more than the longest text of a memory, as JSON.
+const MAX_ROW_BYTES: i32 = 16 * 1024 * 1024;
+
+/// A row may come from a file of another person, so its length is limited.
+fn connect(file: &Path) -> rusqlite::Result<Connection> {
+    let db = sqlite::connect(file, OpenFlags::empty())?;
+    db.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
+    Ok(db)
+}
+
 /// A read-only connection to an open file.
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let db = beside_writer(file)?;
@@ -296,7 +307,7 @@ pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
 /// Another connection to an open file. It never checkpoints: only the writer knows whether the file and its log still belong
 /// together.
 pub(super) fn beside_writer(file: &Path) -> rusqlite::Result<Connection> {
-    let db = sqlite::connect(file, OpenFlags::empty())?;
+    let db = connect(file)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     sqlite::leave_log(&db)?;
     Ok(db)
@@ -337,11 +348,19 @@ fn schema_of(db: &Connection, file: &Path) -> Result<i64, MemoryOpenError> {
 /// More items than a memory can ever have. At the largest number of all, SQLite gives out no further one and reports a full disk.
 const MAX_NUMBER: i64 = 1 << 53;
 
-fn number_out_of_range(db: &Connection) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT max(seq), 'row' FROM sqlite_sequence UNION ALL SELECT max(id), 'entity' FROM entity
+/// The first schema with numbers of writes.
+const WITH_WRITES: i64 = 6;
+
+fn number_out_of_range(db: &Connection, schema: i64) -> rusqlite::Result<Option<String>> {
+    let mut sql = "SELECT max(seq), 'row' FROM sqlite_sequence UNION ALL SELECT max(id), 'entity' FROM entity
         UNION ALL SELECT max(id), 'observation' FROM observation UNION ALL SELECT max(id), 'relation' FROM relation
-        UNION ALL SELECT max(number), 'change' FROM change";
-    let mut statement = db.prepare(sql)?;
+        UNION ALL SELECT max(number), 'change' FROM change"
+        .to_owned();
+    if schema >= WITH_WRITES {
+        sql +=
+            " UNION ALL SELECT number, 'write' FROM last_write UNION ALL SELECT max(number), 'write' FROM write_mark";
+    }
+    let mut statement = db.prepare(&sql)?;
     let mut rows = statement.query_map([], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, String>(1)?)))?;
     rows.find_map(|row| match row {
         Ok((Some(number), what)) if number > MAX_NUMBER => {

@@ -39,7 +39,11 @@ pub(super) fn entities_called(db: &Connection, keys: &[String]) -> rusqlite::Res
 
 pub(super) fn entities_after(db: &Connection, after: EntityId, limit: usize) -> rusqlite::Result<Vec<Entity>> {
     let sql = format!("SELECT {ENTITY} FROM entity e WHERE e.id > ?1 ORDER BY e.id LIMIT ?2");
-    list(db, &sql, (after.0, bounded(limit)), rows::entity)
+    let bytes = |entity: &Entity| {
+        let texts = entity.aliases.iter().chain([&entity.name, &entity.entity_type]).chain(&entity.description);
+        texts.map(String::len).sum()
+    };
+    batch(db, &sql, (after.0, bounded(limit)), rows::entity, bytes)
 }
 
 pub(super) fn entities_from(db: &Connection, offset: u64, limit: usize) -> rusqlite::Result<Vec<Entity>> {
@@ -72,7 +76,7 @@ pub(super) fn observations_after(
     limit: usize,
 ) -> rusqlite::Result<Vec<Observation>> {
     let sql = format!("SELECT {OBSERVATION} FROM observation WHERE id > ?1 ORDER BY id LIMIT ?2");
-    list(db, &sql, (after.0, bounded(limit)), rows::observation)
+    batch(db, &sql, (after.0, bounded(limit)), rows::observation, |seen| seen.text.len())
 }
 
 pub(super) fn relation(db: &Connection, id: RelationId) -> rusqlite::Result<Option<Relation>> {
@@ -103,7 +107,7 @@ pub(super) fn relations_touching(db: &Connection, entity: EntityId) -> rusqlite:
 
 pub(super) fn relations_after(db: &Connection, after: RelationId, limit: usize) -> rusqlite::Result<Vec<Relation>> {
     let sql = format!("SELECT {RELATION} FROM relation WHERE id > ?1 ORDER BY id LIMIT ?2");
-    list(db, &sql, (after.0, bounded(limit)), rows::relation)
+    batch(db, &sql, (after.0, bounded(limit)), rows::relation, |relation| relation.relation_type.len())
 }
 
 pub(super) fn relations_where(
@@ -184,6 +188,29 @@ pub(super) fn list<T>(
     row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Vec<T>> {
     db.prepare_cached(sql)?.query_map(values, row)?.collect()
+}
+
+/// After this many bytes a batch ends, whatever its limit is.
+pub(super) const BATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// The first rows of a query, at least one if there are any.
+pub(super) fn batch<T>(
+    db: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    bytes: impl Fn(&T) -> usize,
+) -> rusqlite::Result<Vec<T>> {
+    let (mut found, mut left) = (Vec::new(), BATCH_BYTES);
+    for item in db.prepare_cached(sql)?.query_map(values, row)? {
+        let item = item?;
+        left = left.saturating_sub(bytes(&item));
+        found.push(item);
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// A list of numbers for SQLite's `json_each`.

@@ -2,9 +2,10 @@
 //!
 //! The log does not have an entity's number of observations: adding one does not change the entity.
 
-use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId};
+use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, limits};
 use quipu_core::ports::{MemoryItem, TextOwner};
-use rusqlite::Row;
+use rusqlite::types::Type;
+use rusqlite::{Row, ffi};
 use serde::{Deserialize, Serialize};
 
 /// The columns for [`entity`], of a table `entity` with the alias `e`.
@@ -18,15 +19,40 @@ pub(super) const OBSERVATION: &str = "id, entity, text, created_ns, updated_ns";
 /// The columns for [`relation`].
 pub(super) const RELATION: &str = "id, source, target, type, created_ns, updated_ns";
 
+/// The bytes of a text of so many characters, with room for those that an older version allowed.
+const BYTES_PER_CHAR: usize = 16;
+
+/// Refuses a text that is far longer than any that Quipu writes: the file may come from another person, and answers would have
+/// it whole.
+fn check_length(text: &str, max_chars: usize) -> rusqlite::Result<()> {
+    if text.len() <= max_chars * BYTES_PER_CHAR {
+        return Ok(());
+    }
+    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_TOOBIG), None))
+}
+
+/// The text in a column.
+pub(super) fn text(row: &Row<'_>, column: usize, max_chars: usize) -> rusqlite::Result<String> {
+    let text = row.get_ref(column)?.as_str()?;
+    check_length(text, max_chars)?;
+    Ok(text.to_owned())
+}
+
+fn optional_text(row: &Row<'_>, column: usize, max_chars: usize) -> rusqlite::Result<Option<String>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    text.map(|text| check_length(text, max_chars).map(|()| text.to_owned())).transpose()
+}
+
 pub(super) fn entity(row: &Row<'_>) -> rusqlite::Result<Entity> {
-    let aliases: String = row.get(6)?;
-    let aliases = serde_json::from_str(&aliases)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, error.into()))?;
+    let aliases: Vec<String> = serde_json::from_str(row.get_ref(6)?.as_str()?)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(6, Type::Text, error.into()))?;
+    // Merges collect aliases of several entities.
+    aliases.iter().try_for_each(|alias| check_length(alias, limits::ALIASES))?;
     Ok(Entity {
         id: EntityId(row.get(0)?),
-        name: row.get(1)?,
-        entity_type: row.get(2)?,
-        description: row.get(3)?,
+        name: text(row, 1, limits::NAME)?,
+        entity_type: text(row, 2, limits::TYPE)?,
+        description: optional_text(row, 3, limits::DESCRIPTION)?,
         created_ns: row.get(4)?,
         updated_ns: row.get(5)?,
         aliases,
@@ -38,7 +64,7 @@ pub(super) fn observation(row: &Row<'_>) -> rusqlite::Result<Observation> {
     Ok(Observation {
         id: ObservationId(row.get(0)?),
         entity: EntityId(row.get(1)?),
-        text: row.get(2)?,
+        text: text(row, 2, limits::OBSERVATION)?,
         created_ns: row.get(3)?,
         updated_ns: row.get(4)?,
     })
@@ -49,7 +75,7 @@ pub(super) fn relation(row: &Row<'_>) -> rusqlite::Result<Relation> {
         id: RelationId(row.get(0)?),
         from: EntityId(row.get(1)?),
         to: EntityId(row.get(2)?),
-        relation_type: row.get(3)?,
+        relation_type: text(row, 3, limits::TYPE)?,
         created_ns: row.get(4)?,
         updated_ns: row.get(5)?,
     })
@@ -80,6 +106,21 @@ enum LoggedValue {
         created_ns: i64,
         updated_ns: i64,
     },
+}
+
+impl LoggedValue {
+    fn check_lengths(&self) -> rusqlite::Result<()> {
+        match self {
+            Self::Entity { name, entity_type, aliases, description, .. } => {
+                check_length(name, limits::NAME)?;
+                check_length(entity_type, limits::TYPE)?;
+                aliases.iter().try_for_each(|alias| check_length(alias, limits::ALIASES))?;
+                check_length(description.as_deref().unwrap_or_default(), limits::DESCRIPTION)
+            }
+            Self::Observation { text, .. } => check_length(text, limits::OBSERVATION),
+            Self::Relation { relation_type, .. } => check_length(relation_type, limits::TYPE),
+        }
+    }
 }
 
 /// The kind and the id of an item, as the log has them.
@@ -138,6 +179,7 @@ pub(super) fn to_json(item: &MemoryItem) -> String {
 pub(super) fn from_json(kind: &str, id: i64, json: &str) -> Result<MemoryItem, BadLog> {
     let bad = |reason: String| BadLog { kind: kind.to_owned(), id, reason };
     let logged: LoggedValue = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
+    logged.check_lengths().map_err(|_| bad("its text is longer than any that Quipu writes".to_owned()))?;
     match (kind, logged) {
         ("entity", LoggedValue::Entity { name, entity_type, aliases, description, created_ns, updated_ns }) => {
             let id = EntityId(id);

@@ -3,7 +3,7 @@
 use quipu_core::ports::{StoredVector, TextOwner};
 use rusqlite::{Connection, Row, Transaction};
 
-use super::read::{bounded, list};
+use super::read::{BATCH_BYTES, batch, bounded};
 use super::rows;
 
 /// Vectors of a space after those of an owner: those of entities first, in the order of their ids.
@@ -24,7 +24,12 @@ pub(super) fn after(
             "SELECT {kind}, text_hash, scale, codes FROM {kind}_vector WHERE space = ?1 AND {kind} > ?2 \
              ORDER BY {kind} LIMIT ?3"
         );
-        found.extend(list(db, &sql, (space, from, bounded(limit - found.len())), |row| vector(row, kind))?);
+        let read = |row: &Row<'_>| vector(row, kind);
+        let bytes = |(_, vector): &(TextOwner, StoredVector)| vector.codes.len();
+        found.extend(batch(db, &sql, (space, from, bounded(limit - found.len())), read, bytes)?);
+        if found.iter().map(bytes).sum::<usize>() >= BATCH_BYTES {
+            break;
+        }
     }
     Ok(found)
 }

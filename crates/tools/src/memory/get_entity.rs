@@ -116,7 +116,7 @@ impl Tool for GetEntity {
             relations_from.truncate(fitting(&relations_from, whole / 6));
             relations_to.truncate(fitting(&relations_to, whole / 6));
             detail.has_more_relations |= relations_from.len() + relations_to.len() < count;
-            room = whole - json_chars(&relations_from) - json_chars(&relations_to);
+            room = whole.saturating_sub(json_chars(&relations_from) + json_chars(&relations_to));
         }
         let costs: Vec<usize> = detail.observations.iter().map(|seen| cost(&seen.text)).collect();
         let shown = newest_that_fit(&costs, room);

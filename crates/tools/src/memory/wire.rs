@@ -242,7 +242,7 @@ pub(super) fn show_subgraph(
         let shown = relations.len();
         call.warn(format!("{shown} of {count} relations are shown; request fewer entities to see the others"));
     }
-    let room = room - json_chars(&relations);
+    let room = room.saturating_sub(json_chars(&relations));
     let costs = |seen: &[Observation]| -> Vec<usize> { seen.iter().map(|seen| cost(&seen.text)).collect() };
     let costs: Vec<Vec<usize>> = observed.iter().map(|seen| costs(seen)).collect();
     let rooms = shares(&costs.iter().map(|costs| costs.iter().sum()).collect::<Vec<_>>(), room);

@@ -2,7 +2,7 @@
 //!
 //! Nothing is written, not even git's index, and nothing is fetched. No diff or signature program of the repository's
 //! configuration runs. Filters run for line endings, and for large files if the user's own configuration names them; if the
-//! repository's configuration names any, no filter runs.
+//! repository's configuration names any, or git does not say which configuration does, no filter runs.
 
 mod history;
 mod objects;

@@ -46,13 +46,17 @@ impl Git {
         Ok(ids)
     }
 
-    /// Whether the repository's own configuration, and not the user's, names filter programs.
-    fn names_filters(&self) -> Result<bool, GitError> {
+    /// Whether the repository's own configuration, and not the user's, may name filter programs. Git before 2.26 does not say
+    /// whose configuration names one.
+    fn may_name_filters(&self) -> Result<bool, GitError> {
         let asked = ["config", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-        // Without any, it fails without output.
-        let (output, _) = self.output(&asked, String::new())?;
-        let scopes = String::from_utf8_lossy(&output);
-        Ok(scopes.lines().any(|line| line.starts_with("local") || line.starts_with("worktree")))
+        let (output, error) = self.output(&asked, String::new())?;
+        // Without any filter, it fails without output.
+        if error.is_some_and(|stderr| !stderr.trim().is_empty()) {
+            return Ok(true);
+        }
+        let is_of_user = |line: &str| ["system\t", "global\t", "command\t"].iter().any(|scope| line.starts_with(scope));
+        Ok(!String::from_utf8_lossy(&output).lines().all(is_of_user))
     }
 
     /// The object ids of files on disk, after filters for line endings and large files. `None` for a file that cannot be
@@ -61,9 +65,9 @@ impl Git {
         let mut ids: Vec<Option<String>> = Vec::with_capacity(paths.len());
         let mut refused = 0;
         // A filter is a program: one that comes with the repository is not trusted.
-        let names_filters = !paths.is_empty() && self.names_filters()?;
+        let may_name_filters = !paths.is_empty() && self.may_name_filters()?;
         while ids.len() < paths.len() {
-            let without = names_filters || refused > MAX_REFUSED;
+            let without = may_name_filters || refused > MAX_REFUSED;
             let with_filters: &[&str] = &["hash-object", "--stdin-paths"];
             let arguments = if without { &["hash-object", "--no-filters", "--stdin-paths"] } else { with_filters };
             // Git would unquote a name that starts with a quote.

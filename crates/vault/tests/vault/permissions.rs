@@ -1,7 +1,5 @@
 //! Owner, group, mode and ACL of written files, also of another account's notes.
 
-#![expect(clippy::print_stdout, reason = "says that a test was skipped")]
-
 use std::ffi::CStr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -56,7 +54,7 @@ fn attribute(path: &Path, name: &CStr) -> Option<Vec<u8>> {
 fn set_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     let set = rustix::fs::setxattr(path, name, value, XattrFlags::empty());
     if let Err(error) = set {
-        println!("skipped: this file system refuses {name:?}: {error}");
+        quipu_testkit::skip(&format!("this file system refuses {name:?}: {error}"));
     }
     set.is_ok()
 }
@@ -150,7 +148,7 @@ fn update_and_delete_in_child_process() {
 /// one and deletes the other. New files there are not in that group. `None` if the test cannot switch accounts.
 fn updated_by_another_account(prepare: impl Fn(&Path)) -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can run a program as another user");
+        quipu_testkit::skip("only root can run a program as another user");
         return None;
     }
     let home = Home::new(&[("a.md", "old"), ("b.md", "old")]);
@@ -175,7 +173,7 @@ fn updated_by_another_account(prepare: impl Fn(&Path)) -> Option<Home> {
             Some(home)
         }
         Err(error) => {
-            println!("skipped: another user cannot run this test: {error}");
+            quipu_testkit::skip(&format!("another user cannot run this test: {error}"));
             None
         }
     }

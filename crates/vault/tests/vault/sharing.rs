@@ -1,6 +1,6 @@
 //! Two accounts of one group that write the same vault.
 
-#![expect(clippy::print_stdout, reason = "says that a test was skipped")]
+#![expect(clippy::print_stdout, reason = "tells its parent process")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -16,6 +16,8 @@ use crate::home::{Home, create, delete, hash, path, replace};
 
 const VAULT: &str = "QUIPU_TEST_GROUP_VAULT";
 const NOTE: &str = "QUIPU_TEST_GROUP_NOTE";
+const PASSED_ON: &str = "QUIPU_TEST_LOCK_PASSED_ON";
+const HOLDER: &str = "holder: ";
 
 const FIRST: u32 = 64_001;
 const SECOND: u32 = 64_002;
@@ -25,7 +27,8 @@ const OTHER_GROUP: u32 = 64_011;
 
 /// The command of the error message and of SECURITY.md.
 const SHARE: &str = concat!(
-    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/trash/*' \) -prune -o ",
+    r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/tokens*' ",
+    r"-o -path '.quipu/trash/*' \) -prune -o \( -type d -o -type f -links 1 \) ",
     "-exec chgrp 64010 {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 
@@ -68,7 +71,7 @@ fn run_as((user, group): (u32, u32), test: &str, home: &Home, note: Option<&str>
             Some((output.status.success(), String::from_utf8_lossy(&told).into_owned()))
         }
         Err(error) => {
-            println!("skipped: another user cannot run this test: {error}");
+            quipu_testkit::skip(&format!("another user cannot run this test: {error}"));
             None
         }
     }
@@ -82,7 +85,7 @@ fn shell(home: &Home, script: &str) {
 /// A vault that belongs to the first account and that its group may write.
 fn group_vault() -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can run a program as another user");
+        quipu_testkit::skip("only root can run a program as another user");
         return None;
     }
     let home = Home::new(&[("shared.md", "old")]);
@@ -104,7 +107,14 @@ fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
     let (done, told) = write(SECOND, "too early").unwrap();
     assert!(!done && told.contains("refused: cannot write shared.md") && told.contains("user id 64001"), "{told}");
     assert!(told.contains(&SHARE.replace(&GROUP.to_string(), "GROUP")), "{told}");
+    // Links that came with the vault lead elsewhere.
+    shell(&home, "touch key key2 .quipu/tokens.toml; chmod 600 key key2 .quipu/tokens.toml");
+    shell(&home, "chown 64001:64011 key key2 .quipu/tokens.toml; ln -s ../key .quipu/link; ln key2 .quipu/hard");
     shell(&home, SHARE);
+    for private in ["key", "key2", ".quipu/tokens.toml"] {
+        let file = home.at(private).metadata().unwrap();
+        assert!(file.mode() & 0o777 == 0o600 && file.gid() != GROUP, "{private}: {:o}", file.mode());
+    }
     shell(&home, "chmod 600 .quipu/write.lock");
     let (done, told) = write(SECOND, "a lock of before").unwrap();
     assert!(!done && told.contains(".quipu/write.lock belongs to another account"), "{told}");
@@ -139,12 +149,17 @@ fn interrupted_write_of_another_account_is_refused_with_a_warning() {
     assert!(names.iter().any(|name| name.to_string_lossy().starts_with("journal.refused-")), "{names:?}");
 }
 
-/// Locks the folder in a process of another account until it is killed.
+/// Locks the folder in a process of another account until it is killed: this one, or a child that outlives it.
 #[test]
 fn hold_folder_in_child_process() {
     let (Some(root), None) = (std::env::var_os(VAULT), std::env::var_os(NOTE)) else { return };
     let folder = std::fs::File::open(Path::new(&root).join(".quipu")).unwrap();
     folder.lock().unwrap();
+    if std::env::var_os(PASSED_ON).is_some() {
+        let child = Command::new("sleep").arg("600").stdin(folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        println!("{HOLDER}{}", child.unwrap().id());
+        return;
+    }
     std::thread::sleep(std::time::Duration::from_secs(600));
 }
 
@@ -157,18 +172,32 @@ fn lock_that_an_outsider_has_on_the_folder_does_not_delay_writes() {
     assert_eq!(home.at(".quipu").metadata().unwrap().mode() & 0o777, 0o700, "private from the start");
     // Created by an earlier version, and opened by another account before it was closed to others.
     shell(&home, "chmod 755 . .quipu");
-    let mut holder = Command::new(std::env::current_exe().unwrap());
-    holder.args(["--exact", "sharing::hold_folder_in_child_process"]).env(VAULT, home.folder.path());
-    let mut holder = holder.uid(OUTSIDER).gid(OTHER_GROUP).current_dir("/").stdout(Stdio::null()).spawn().unwrap();
-    let start = std::time::Instant::now();
-    while std::fs::File::open(home.at(".quipu")).unwrap().try_lock().is_ok() {
-        assert!(start.elapsed().as_secs() < 20, "never locked");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let outcome = write("second").unwrap();
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    assert!(outcome.0, "{}", outcome.1);
+    let holder = || {
+        let mut holder = Command::new(std::env::current_exe().unwrap());
+        let test = ["--exact", "sharing::hold_folder_in_child_process", "--nocapture"];
+        holder.args(test).env(VAULT, home.folder.path()).uid(OUTSIDER).gid(OTHER_GROUP).current_dir("/");
+        holder
+    };
+    let locked_write = |note| {
+        let start = std::time::Instant::now();
+        while std::fs::File::open(home.at(".quipu")).unwrap().try_lock().is_ok() {
+            assert!(start.elapsed().as_secs() < 20, "never locked");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        write(note).unwrap()
+    };
+    let mut process = holder().stdout(Stdio::null()).spawn().unwrap();
+    let (done, told) = locked_write("second");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(done, "{told}");
+    // The kernel's table of locks names the process that took the lock, which has ended.
+    let said = holder().env(PASSED_ON, "1").output().unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    let child = said.lines().find_map(|line| line.split_once(HOLDER)).expect("it says its child").1.to_owned();
+    let (done, told) = locked_write("third");
+    shell(&home, &format!("kill {child}"));
+    assert!(done, "{told}");
 }
 
 #[test]
@@ -221,7 +250,7 @@ fn group_cannot_read_versions_of_notes_in_a_folder_that_it_cannot_enter() {
 #[test]
 fn copy_of_a_text_in_a_closed_folder_is_closed_to_the_group() {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can give a folder to another account");
+        quipu_testkit::skip("only root can give a folder to another account");
         return;
     }
     let home = Home::new(&[("secret/s.md", "old")]);
@@ -272,7 +301,7 @@ fn undo(vault: &FolderVault, note: &str, now: Option<&str>) -> Result<(), WriteE
 /// A vault of root in a folder that the group may write, with a private note, a closed folder, and an open note.
 fn mixed_vault() -> Option<Home> {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can give a file to another account");
+        quipu_testkit::skip("only root can give a file to another account");
         return None;
     }
     let home =

@@ -1,6 +1,6 @@
 //! What became of a note's sources, with git and without, case by case.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -246,6 +246,21 @@ fn no_program_that_the_repository_names_is_run() {
     assert!(ran.is_empty(), "the repository's programs were run: {ran:?}");
 }
 
+/// As git before 2.26 does.
+#[test]
+fn no_filter_is_run_if_git_does_not_say_who_named_it() {
+    let mut desk = Desk::new();
+    let mark = desk.root().join(".git/mark");
+    desk.steps("write doc.md d\nwrite a.rs 1\nwrite .gitattributes *.rs filter=x\ncommit 1\nwrite a.rs 2");
+    desk.git(&["config", "filter.x.clean", &format!("touch '{}'; cat", mark.display())], 1);
+    let refusal = "case \" $* \" in *' --show-scope '*) echo 'error: unknown option' >&2; exit 129;; esac";
+    let program = git_that(&desk, refusal);
+    desk.sources = FolderSources::new(desk.root(), Arc::new(SystemClock))
+        .with_git(GitOptions { program, ..GitOptions::default() });
+    assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed just now"]);
+    assert!(!mark.exists(), "the repository's filter was run");
+}
+
 #[test]
 fn without_git_the_index_has_the_baseline() {
     for (what, after, expected) in [
@@ -367,14 +382,19 @@ fn clone_worktree_and_submodule_give_the_same_baselines() {
 
 /// A program that goes before git: it hangs at one command, and leaves a child of its own hanging too.
 fn hanging_git(desk: &Desk, command: &str) -> GitOptions {
-    let program = desk.root().join(".git/hanging");
-    let script = format!(
-        "#!/bin/sh\ncase \" $* \" in *\" {command} \"*) sleep 1000 & echo $! > {marks}/child; wait;; esac\nexec git \"$@\"\n",
-        marks = desk.root().join(".git").display()
-    );
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let marks = desk.root().join(".git");
+    let hangs = "sleep 1000 & echo $! >";
+    let program =
+        git_that(desk, &format!("case \" $* \" in *\" {command} \"*) {hangs} {}/child; wait;; esac", marks.display()));
     GitOptions { program, patience: Duration::from_millis(700) }
+}
+
+/// A program that runs a line of a shell before git.
+fn git_that(desk: &Desk, first: &str) -> PathBuf {
+    let program = desk.root().join(".git/first");
+    std::fs::write(&program, format!("#!/bin/sh\n{first}\nexec git \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    program
 }
 
 #[test]

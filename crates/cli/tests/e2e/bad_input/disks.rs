@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{reveals_no_internals, still_answers, unharmed};
-use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, skip, vault};
+use crate::client::{Client, LEGACY, QUIPU, files_below, ids, serve_command, vault};
 
 /// A small disk in memory, gone when this is dropped.
 struct Disk {
@@ -25,7 +25,7 @@ impl Disk {
         let root = folder.path().join("disk");
         std::fs::create_dir(&root).unwrap();
         if !run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"], &root) {
-            skip("mounting is not allowed here");
+            quipu_testkit::skip("mounting is not allowed here");
             return None;
         }
         Some(Self { root, _folder: folder })
@@ -190,7 +190,7 @@ fn open_unprivileged(folder: TempDir) -> Option<Client> {
         .output()
         .is_ok_and(|ran| ran.status.success())
     {
-        skip("this test cannot become somebody else here");
+        quipu_testkit::skip("this test cannot become somebody else here");
         return None;
     }
     let mut command = Command::new("setpriv");

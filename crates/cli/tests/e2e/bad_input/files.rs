@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::{still_answers, unharmed};
-use crate::client::{Client, first_block, ids, skip, vault, warnings};
+use crate::client::{Client, first_block, ids, vault, warnings};
 
 #[test]
 fn a_file_that_is_not_utf8_is_read_and_kept_as_it_is() {
@@ -49,7 +49,7 @@ fn non_utf8_file_name_is_reported_and_skipped() {
     let folder = vault("//- a.md\na\n");
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.md");
     if std::fs::write(folder.path().join(name), "x").is_err() {
-        skip("this file system wants names in UTF-8");
+        quipu_testkit::skip("this file system wants names in UTF-8");
         return;
     }
     let mut client = Client::open_in(folder, &[]);
@@ -165,7 +165,7 @@ fn too_large_file_is_reported_and_skipped() {
 #[test]
 fn a_note_of_millions_of_tags_takes_a_bounded_amount_of_memory() {
     let Ok(_) = std::fs::metadata("/proc/self/status") else {
-        return skip("this system does not tell how much memory a process took");
+        return quipu_testkit::skip("this system does not tell how much memory a process took");
     };
     let folder = vault("//- a.md\n[[tags]]\n");
     let tags: String = (0..2_500_000).map(|number| format!("#tag{number:07} ")).collect();

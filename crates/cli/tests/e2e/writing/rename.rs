@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, files_below, ids, skip, vault, warnings};
+use crate::client::{Client, files_below, ids, vault, warnings};
 
 /// Renames `notes/old.md` to "New Name" beside a note with one line, and gives that line then.
 fn followed(source: &str, line: &str) -> String {
@@ -147,7 +147,7 @@ fn own_links_of_a_renamed_note_keep_their_targets() {
 fn linking_files_that_differ_only_in_case_are_both_updated() {
     let mut client = Client::open("//- old.md\n//- Index.md\nA [[old]]\n//- index.md\nB [[old]]\n");
     if files_below(client.root()).len() == 2 {
-        return skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     client.answer("update_node", json!({ "id": "old.md", "title": "New", "update_links": true }));
     assert_eq!((client.read("Index.md").as_str(), client.read("index.md").as_str()), ("A [[New]]\n", "B [[New]]\n"));
