@@ -10,8 +10,9 @@ mod table;
 
 use std::fs;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
+use crate::committed::CommittedTable;
 use crate::shell::{self, Profile};
 use table::Table;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
         let home = tempfile::Builder::new().prefix("bench").tempdir_in(shell::target())?;
         let vault = measure::Vault::generate(home.path(), *notes)?;
         measure::first_index(&binary, &vault, &mut table)?;
+        measure::first_search_after_index(&binary, &vault, &mut table)?;
         measure::warm_start(&binary, &vault, &mut table)?;
         measure::over_the_wire(&binary, &vault, &mut table)?;
         measure::first_calls(&binary, &vault, &mut table)?;
@@ -40,12 +42,15 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
         measure::engine(&vault, &mut table)?;
         search::run(&binary, home.path(), *notes, &mut table)?;
     }
-    let page = table.to_markdown(sizes);
-    println!("\n{page}");
+    let file = shell::root().join("docs/benchmarks.md");
+    let committed = CommittedTable::read(&fs::read_to_string(&file).with_context(|| file.display().to_string())?);
+    println!("\nIn parentheses: what docs/benchmarks.md has.\n\n{}", table.beside(&committed, sizes));
     if write {
-        let file = shell::root().join("docs/benchmarks.md");
-        fs::write(&file, format!("{}\n{page}", about()?)).with_context(|| file.display().to_string())?;
+        let page = format!("{}\n{}", about()?, table.to_markdown(sizes));
+        fs::write(&file, page).with_context(|| file.display().to_string())?;
     }
+    let over = table.over_budget();
+    ensure!(over.is_empty(), "over budget: {}", over.join("; "));
     Ok(())
 }
 

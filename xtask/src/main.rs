@@ -23,6 +23,7 @@ mod share;
 mod team;
 mod test;
 
+mod committed;
 mod data;
 mod peers;
 mod postgres;
@@ -64,6 +65,7 @@ cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            without and with vectors, and speed over stdio beside the reference server
 cargo xtask eval [--set NAME] [--write]    measures ranking on judged sets, by words, by meaning and by both
 cargo xtask eval --words [--set NAME]      the same by words alone, beside plain BM25: no vectors, so seconds
+cargo xtask eval --weights [--set NAME]    ranking by the weight of meaning, and the weight that each set's others would choose
 cargo xtask explorer [--build] [--measure [--release] [--write]] [--screenshots]
                                            tests the explorer in headless Chromium; --build writes web/dist from the sources,
                                            --measure times the picture at 1k, 10k and 50k notes (--write updates docs/),
@@ -125,6 +127,7 @@ fn main() -> anyhow::Result<ExitCode> {
             bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
         }
         "memory" => memory::run(options.0),
+        "eval" if options.has("--weights") => eval::choose_weights(options.value("--set")),
         "eval" => eval::run(options.value("--set"), options.has("--words"), options.has("--write")),
         "explorer" if options.has("--build") => explorer::build(),
         "explorer" if options.has("--measure") => explorer::measure(options.profile(), options.has("--write")),

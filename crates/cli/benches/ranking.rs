@@ -21,7 +21,7 @@ use quipu_core::ports::{
     Calibration, Coverage, Embedder, Grade, MissingVector, NoteSet, PassageHash, Role, StoreError, VectorHit,
     VectorQuery, VectorStore,
 };
-use quipu_core::search::{Effort, Meaning, NoteSearch, RankingSources, Round};
+use quipu_core::search::{Effort, Meaning, NoteSearch, RankingSources, Round, Weights};
 use quipu_embed::Builtin;
 use quipu_store_embedded::EmbeddedStore;
 use quipu_testkit::generate::Random;
@@ -34,6 +34,9 @@ const DEPTH: usize = 100;
 
 /// How many queries of made-up words are asked.
 const MADE_UP: usize = 100;
+
+/// Weights of meaning to choose from.
+const WEIGHTS: [f32; 15] = [0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9];
 
 /// How many of the closest sections are compared between coarse and full vectors.
 const NEAREST: usize = 50;
@@ -51,10 +54,10 @@ type Judged = HashMap<String, HashMap<String, f64>>;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let mut next = || arguments.next().context("usage: ranking VAULT QUERIES QRELS [MOST [words]]");
+    let mut next = || arguments.next().context("usage: ranking VAULT QUERIES QRELS [MOST [words|weights]]");
     let (vault, queries, judged) = (PathBuf::from(next()?), PathBuf::from(next()?), PathBuf::from(next()?));
     let most: usize = arguments.next().map_or(Ok(usize::MAX), |most| most.parse())?;
-    let by_words_alone = arguments.next().is_some_and(|argument| argument == "words");
+    let mode = arguments.next();
 
     let queries: Vec<Query> = std::fs::read_to_string(queries)?
         .lines()
@@ -68,7 +71,7 @@ fn main() -> anyhow::Result<()> {
     asked = asked.into_iter().step_by(step).collect();
 
     let mut report = Report { vault, asked, judged, arms: serde_json::Map::new() };
-    if by_words_alone {
+    if mode.as_deref() == Some("words") {
         let (knowledge, _) = open::open(&report.vault, "index-words")?;
         knowledge.start(&|_| {})?;
         report.add("words", &knowledge, RankingSources::Words)?;
@@ -76,6 +79,9 @@ fn main() -> anyhow::Result<()> {
     }
     let model = Arc::new(Builtin::new());
     let (mut knowledge, stores) = open(&report.vault, &model)?;
+    if mode.as_deref() == Some("weights") {
+        return report.print_weights(knowledge, &stores, &model);
+    }
     let both = RankingSources::Everything;
     let states: [(&str, RankingSources, IsFull); 6] = [
         ("words", RankingSources::Words, |_| true),
@@ -105,11 +111,14 @@ struct Report<'q> {
 impl Report<'_> {
     fn add(&mut self, arm: &str, knowledge: &Knowledge, by: RankingSources) -> anyhow::Result<()> {
         let ranked = |query: &&Query| {
-            let ranked = rank(knowledge, &query.text, by, DEPTH + query.exclude.len())?;
+            let search = NoteSearch { by, ..NoteSearch::new(&query.text, DEPTH + query.exclude.len()) };
+            let ranked = rank(knowledge, &search)?;
             Ok((!ranked.is_empty(), score(&ranked, query, &self.judged[&query.id])))
         };
         let answers: Vec<(bool, [f64; 3])> = self.asked.par_iter().map(ranked).collect::<anyhow::Result<_>>()?;
-        let made_up = made_up().into_par_iter().map(|text| Ok(!rank(knowledge, &text, by, 1)?.is_empty()));
+        let is_answered =
+            |text: String| Ok(!rank(knowledge, &NoteSearch { by, ..NoteSearch::new(&text, 1) })?.is_empty());
+        let made_up = made_up().into_par_iter().map(is_answered);
         let made_up: Vec<bool> = made_up.collect::<anyhow::Result<_>>()?;
         let share = |answered: Vec<bool>| {
             answered.iter().filter(|answered| **answered).count() as f64 / answered.len().max(1) as f64
@@ -119,6 +128,29 @@ impl Report<'_> {
         measures["answered"] = share(answered).into();
         measures["made_up_answered"] = share(made_up).into();
         self.arms.insert(arm.to_owned(), measures);
+        Ok(())
+    }
+
+    /// nDCG by the weight of meaning, with full vectors and with coarse ones.
+    fn print_weights(self, mut knowledge: Knowledge, stores: &Arc<Stores>, model: &Arc<Builtin>) -> anyhow::Result<()> {
+        let grades: [(&str, IsFull); 2] = [("full", |_| true), ("coarse", |_| false)];
+        let mut by_grade = serde_json::Map::new();
+        for (grade, is_full) in grades {
+            let vectors = Mixed { is_full, stores: stores.clone() };
+            knowledge = knowledge.with_meaning(Meaning::new(model.clone(), Arc::new(vectors)));
+            let ndcg = |weight: &f32| {
+                let weights = Weights { meaning: *weight, coarse: *weight };
+                let of_query = |query: &&Query| {
+                    let search = NoteSearch { weights, ..NoteSearch::new(&query.text, DEPTH + query.exclude.len()) };
+                    Ok(score(&rank(&knowledge, &search)?, query, &self.judged[&query.id])[0])
+                };
+                let scores: Vec<f64> = self.asked.par_iter().map(of_query).collect::<anyhow::Result<_>>()?;
+                Ok(scores.iter().sum::<f64>() / scores.len().max(1) as f64)
+            };
+            let by_weight = WEIGHTS.iter().map(ndcg).collect::<anyhow::Result<Vec<f64>>>()?;
+            by_grade.insert(grade.to_owned(), json!(by_weight));
+        }
+        println!("{}", json!({"weights": WEIGHTS, "ndcg": by_grade}));
         Ok(())
     }
 
@@ -184,8 +216,9 @@ fn open(vault: &Path, model: &Arc<Builtin>) -> anyhow::Result<(Knowledge, Arc<St
     let (ours, theirs) = (knowledge.snapshot(), roughly.snapshot());
     let by_path: HashMap<&str, NoteKey> = ours.files().map(|key| (ours.note(key).path.as_str(), key)).collect();
     let key = |key| Some((key, *by_path.get(theirs.note(key).path.as_str())?));
-    let keys = theirs.files().filter_map(key).collect();
-    Ok((knowledge, Arc::new(Stores { full, coarse, keys })))
+    let keys: HashMap<NoteKey, NoteKey> = theirs.files().filter_map(key).collect();
+    let of_ours = keys.iter().map(|(theirs, ours)| (*ours, *theirs)).collect();
+    Ok((knowledge, Arc::new(Stores { full, coarse, keys, of_ours })))
 }
 
 /// The vectors of both grades.
@@ -194,6 +227,8 @@ struct Stores {
     coarse: Arc<EmbeddedStore>,
     /// The notes of the coarse index as the full one calls them.
     keys: HashMap<NoteKey, NoteKey>,
+    /// The other way round.
+    of_ours: HashMap<NoteKey, NoteKey>,
 }
 
 /// Whether a note has full vectors.
@@ -207,7 +242,7 @@ struct Mixed {
 
 impl VectorStore for Mixed {
     fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
-        let Stores { full, coarse, keys } = &*self.stores;
+        let Stores { full, coarse, keys, .. } = &*self.stores;
         let admitted = keys.iter().filter(|(_, key)| query.admits(**key));
         let (is_full, is_coarse): (Vec<_>, Vec<_>) = admitted.partition(|(_, key)| (self.is_full)(**key));
         let is_full: NoteSet = is_full.into_iter().map(|(_, key)| *key).collect();
@@ -218,6 +253,21 @@ impl VectorStore for Mixed {
         hits.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then((a.key, a.section).cmp(&(b.key, b.section))));
         hits.truncate(query.limit);
         Ok(hits)
+    }
+
+    fn similarities(
+        &self,
+        query: &VectorQuery<'_>,
+        sections: &[(NoteKey, usize)],
+    ) -> Result<Vec<Option<f32>>, StoreError> {
+        let Stores { full, coarse, of_ours, .. } = &*self.stores;
+        let none = NoteKey(u32::MAX);
+        let in_coarse: Vec<(NoteKey, usize)> =
+            sections.iter().map(|(key, section)| (of_ours.get(key).copied().unwrap_or(none), *section)).collect();
+        let by_grade = full.similarities(query, sections)?.into_iter().zip(coarse.similarities(query, &in_coarse)?);
+        let of_section =
+            |((key, _), (full, coarse)): (&(NoteKey, usize), _)| if (self.is_full)(*key) { full } else { coarse };
+        Ok(sections.iter().zip(by_grade).map(of_section).collect())
     }
 
     fn coverage(&self, space: &str) -> Result<Coverage, StoreError> {
@@ -275,8 +325,8 @@ fn read_judged(file: &Path) -> anyhow::Result<Judged> {
 }
 
 /// The documents found, best first.
-fn rank(knowledge: &Knowledge, text: &str, by: RankingSources, limit: usize) -> anyhow::Result<Vec<String>> {
-    let found = knowledge.search(&NoteSearch { by, ..NoteSearch::new(text, limit) })?;
+fn rank(knowledge: &Knowledge, search: &NoteSearch<'_>) -> anyhow::Result<Vec<String>> {
+    let found = knowledge.search(search)?;
     Ok(found.found.iter().map(|note| document(found.snapshot.note(note.key).path.as_str())).collect())
 }
 

@@ -185,9 +185,14 @@ impl Knowledge {
         self.indexer.prepare_for_changes();
     }
 
-    /// Stores the resolved links for the next start. For idle times and the end of the process.
-    pub fn store_links(&self) -> Result<(), StoreError> {
+    /// Stores the resolved links for the next start; `false` if that has to wait. For idle times and the end of the process.
+    pub fn store_links(&self) -> Result<bool, StoreError> {
         self.indexer.store_links()
+    }
+
+    /// Whether [`Knowledge::start`] found a saved index, so that most notes are not new.
+    pub fn was_saved(&self) -> bool {
+        self.indexer.was_saved()
     }
 
     /// Calls the listener for every change of notes from now on, including changes by other programs.

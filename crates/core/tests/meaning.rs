@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use quipu_core::index::FileBatch;
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{Coverage, EmbedError, Embedder, Role};
-use quipu_core::search::{Effort, Meaning, Round};
+use quipu_core::search::{Effort, Meaning, NoteSearch, Round};
 use quipu_core::{Knowledge, Parts};
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
@@ -102,4 +102,51 @@ fn refused_passage_is_not_retried_and_does_not_block_others() {
     vault.put("d.md", "three");
     knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     assert_eq!(embed_all(&knowledge), (4, 3));
+}
+
+/// A text with "far" is unlike all others.
+struct FarOrNear;
+
+impl Embedder for FarOrNear {
+    fn space(&self) -> &str {
+        "far or near"
+    }
+
+    fn worth_beyond_english(&self) -> f32 {
+        1.0
+    }
+
+    fn unrelated(&self) -> f32 {
+        0.0
+    }
+
+    fn embed(&self, _role: Role, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let vector = |text: &&str| if text.contains("far") { vec![0.0, 1.0] } else { vec![1.0, 0.0] };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+#[test]
+fn note_with_the_words_is_no_closer_in_meaning_than_it_is() {
+    let clock = Arc::new(FixedClock::default());
+    let vault = Arc::new(MemVault::from_fixture(clock.clone(), "//- far.md\nfar heron\n"));
+    for number in 0..400 {
+        vault.put(&format!("n{number}.md"), format!("bird {number}"));
+    }
+    let store = Arc::new(MemNoteStorage::default().open());
+    let knowledge = Knowledge::new(Parts {
+        vault,
+        store: store.clone(),
+        clock,
+        sources: Arc::new(MemSources::default()),
+        title_rule: TitleRule::default(),
+        stale_after: Knowledge::STALE_AFTER,
+    });
+    knowledge.start(&|_| {}).unwrap();
+    let knowledge = knowledge.with_meaning(Meaning::new(Arc::new(FarOrNear), store));
+    embed_all(&knowledge);
+    let found = knowledge.search(&NoteSearch::new("heron", 1000)).unwrap();
+    let far = found.found.iter().find(|note| found.snapshot.note(note.key).path.as_str() == "far.md").unwrap();
+    assert!(far.words > 0 && far.meaning == 0, "{far:?}");
+    assert!(found.found.iter().any(|note| note.meaning > 0), "others are close");
 }

@@ -1,12 +1,13 @@
 //! Work beside the calls. First every passage gets a coarse vector, as soon as the vault is indexed, so that search by meaning
-//! finds it. The rest has the lowest priority: lines are read ahead for the first search of documents; then the model embeds
-//! passages without a full vector, a few at a time, so that it can stop at once and continue later. Changed notes get coarse
-//! vectors between two rounds of the model.
+//! finds it. The rest has the lowest priority: resolved links are stored for the next start; lines are read ahead for the first
+//! search of documents; then the model embeds passages without a full vector, a few at a time, so that it can stop at once and
+//! continue later. Between two rounds of the model, changed notes get coarse vectors, and links are stored once no file has changed
+//! for a moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quipu_core::Knowledge;
@@ -18,6 +19,10 @@ const ROUND: usize = 8;
 const INDEX_CHECK: Duration = Duration::from_millis(100);
 /// How often it checks for work.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The same without an embedder, while no links have to be stored.
+const IDLE_INTERVAL: Duration = Duration::from_secs(60);
+/// Links are stored once no note has changed for this long: all of them are written.
+const LINKS_QUIET: Duration = Duration::from_secs(2);
 /// The pause after a provider failed.
 const PAUSE: Duration = Duration::from_secs(10);
 /// How long the end waits for the current round. A remote provider may take longer.
@@ -37,11 +42,12 @@ impl BackgroundWorker {
         let (wake, woken) = sync_channel(1);
         let (ended, done) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let work =
-            WorkerState { knowledge, is_over: stop.clone(), has_changed: Arc::new(AtomicBool::new(true)), woken };
-        let (has_changed, wake_up) = (work.has_changed.clone(), wake.clone());
+        let changes = Arc::new(Changes { passages: AtomicBool::new(true), links: Mutex::default() });
+        let work = WorkerState { knowledge, is_over: stop.clone(), changes: changes.clone(), woken };
+        let wake_up = wake.clone();
         work.knowledge.on_change(Box::new(move |_| {
-            has_changed.store(true, Ordering::Relaxed);
+            changes.passages.store(true, Ordering::Relaxed);
+            *changes.links.lock() = Some(Instant::now());
             let _ = wake_up.try_send(());
         }));
         std::thread::Builder::new().name("background".into()).spawn(move || {
@@ -66,22 +72,34 @@ impl Drop for BackgroundWorker {
 struct WorkerState {
     knowledge: Arc<Knowledge>,
     is_over: Arc<AtomicBool>,
-    /// Whether there may be passages without any vector.
-    has_changed: Arc<AtomicBool>,
+    changes: Arc<Changes>,
     woken: Receiver<()>,
+}
+
+/// What changes of notes leave to do.
+struct Changes {
+    /// Whether there may be passages without any vector.
+    passages: AtomicBool,
+    /// When the last note changed since links were stored.
+    links: Mutex<Option<Instant>>,
 }
 
 impl WorkerState {
     fn run(&self) {
         while self.goes_on() && !self.knowledge.wait_ready(INDEX_CHECK) {}
+        // Most passages of a saved index have vectors, and looking for the others must not delay the first calls.
+        if self.knowledge.was_saved() {
+            lower_priority();
+        }
         if let Err(error) = self.embed_changed() {
             tracing::warn!("{error}; until it works again, notes are searched by words only");
         }
         lower_priority();
+        self.store_links();
         if let Err(error) = self.knowledge.read_lines_ahead(|| self.goes_on()) {
             tracing::warn!("the next first search of documents will be slower: {error}: {}", error.source);
         }
-        self.embed();
+        self.work();
     }
 
     fn goes_on(&self) -> bool {
@@ -90,25 +108,40 @@ impl WorkerState {
 
     /// Makes coarse vectors for new passages.
     fn embed_changed(&self) -> Result<(), EmbeddingFailed> {
-        if self.has_changed.swap(false, Ordering::Relaxed) {
+        if self.changes.passages.swap(false, Ordering::Relaxed) {
             let is_over = &self.is_over;
             let made = self.knowledge.embed_coarse(&|_| !is_over.load(Ordering::Relaxed));
-            let made = made.inspect_err(|_| self.has_changed.store(true, Ordering::Relaxed))?;
+            let made = made.inspect_err(|_| self.changes.passages.store(true, Ordering::Relaxed))?;
             tracing::debug!(made, "made coarse vectors");
         }
         Ok(())
     }
 
-    fn embed(&self) {
+    /// Stores the resolved links: after a kill, the next start need not resolve them.
+    fn store_links(&self) {
+        *self.changes.links.lock() = None;
+        match self.knowledge.store_links() {
+            Ok(true) => {}
+            Ok(false) => *self.changes.links.lock() = Some(Instant::now()),
+            Err(error) => tracing::warn!("the next start will be slower: {error}: {}", error.source),
+        }
+    }
+
+    fn work(&self) {
         let mut is_failing = false;
-        while self.knowledge.has_meaning() && self.goes_on() {
+        while self.goes_on() {
+            let changed = *self.changes.links.lock();
+            if changed.is_some_and(|changed| changed.elapsed() >= LINKS_QUIET) {
+                self.store_links();
+            }
             let round = self.embed_changed().and_then(|()| self.knowledge.embed_some(ROUND, Effort::OneThread));
             let pause = match round {
                 Ok(Round::Embedded(_)) => {
                     is_failing = false;
                     continue;
                 }
-                Ok(Round::Idle) => CHECK_INTERVAL,
+                Ok(Round::Idle) if self.knowledge.has_meaning() || changed.is_some() => CHECK_INTERVAL,
+                Ok(Round::Idle) => IDLE_INTERVAL,
                 Err(error) => {
                     // Searches report it to clients; the log need not repeat it every ten seconds.
                     if !std::mem::replace(&mut is_failing, true) {
@@ -127,5 +160,48 @@ fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 19) {
         tracing::debug!("the background runs at normal priority: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_core::Parts;
+    use quipu_core::index::FileBatch;
+    use quipu_core::parse::TitleRule;
+    use quipu_testkit::store_conformance::NoteStorage;
+    use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
+
+    use super::*;
+
+    #[test]
+    fn links_are_stored_after_a_change_without_a_clean_end() {
+        let clock = Arc::new(FixedClock::default());
+        let vault = Arc::new(MemVault::from_fixture(clock.clone(), "//- a.md\n[[b]]\n//- b.md\n"));
+        let storage = MemNoteStorage::default();
+        let knowledge = Arc::new(Knowledge::new(Parts {
+            vault: vault.clone(),
+            store: Arc::new(storage.open()),
+            clock,
+            sources: Arc::new(MemSources::default()),
+            title_rule: TitleRule::default(),
+            stale_after: Knowledge::STALE_AFTER,
+        }));
+        let worker = BackgroundWorker::start(knowledge.clone()).unwrap();
+        knowledge.start(&|_| {}).unwrap();
+        let stored_other_than = |before: Option<Vec<u8>>| {
+            let started = Instant::now();
+            loop {
+                match storage.links() {
+                    Some(links) if Some(&links) != before.as_ref() => return links,
+                    _ => std::thread::sleep(Duration::from_millis(5)),
+                }
+                assert!(started.elapsed() < Duration::from_secs(60), "no links are stored");
+            }
+        };
+        let first = stored_other_than(None);
+        vault.put("c.md", "[[a]] [[b]]\n");
+        knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
+        stored_other_than(Some(first));
+        drop(worker);
     }
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use crate::index_database::{self, IndexFileError};
 use crate::row::{self, RowError};
 use crate::sqlite;
-use crate::vectors::{self, ListedPassage};
+use crate::vectors::{self, ListedPassage, NotePassages};
 use quipu_own_folder::OwnFolder;
 
 /// The format on disk: rows, tables, and the words of the text index. Any change of these needs a new number; a store of
@@ -144,6 +144,10 @@ impl Catalog {
     ///
     /// Afterwards the text index may claim to be at [`Catalog::seq`], since the catalog knows what it is missing.
     pub(crate) fn mark_missing_texts(&mut self, text_seq: Option<u64>) -> Result<Vec<NoteKey>, IndexFileError> {
+        // It has every list, and has deleted what was marked before: no need to look at each note.
+        if text_seq == Some(self.seq) {
+            return Ok(Vec::new());
+        }
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outdated = match text_seq {
             Some(seq) => keys_after(&tx, seq)?,
@@ -168,8 +172,8 @@ impl Catalog {
 
     /// Every note. Missing texts must have been marked.
     pub(crate) fn load(&self) -> Result<LoadedRows, IndexFileError> {
-        self.check_keys()?;
         let mut owed = Vec::new();
+        let (mut count, mut most) = (0, 0);
         let decoded = Mutex::new(Ok(Vec::new()));
         rayon::in_place_scope(|scope| -> Result<(), IndexFileError> {
             let mut statement = self.db.prepare("SELECT key, seq, modified_ns, size, hash, row FROM note")?;
@@ -177,6 +181,7 @@ impl Catalog {
             let mut batch = RawRows::default();
             while let Some(row) = rows.next()? {
                 let key = NoteKey(row.get(0)?);
+                (count, most) = (count + 1, most.max(i64::from(key.0)));
                 if row.get::<_, i64>(1)? == OWED {
                     owed.push(key);
                 }
@@ -192,34 +197,32 @@ impl Catalog {
             batch.decode_into(&decoded);
             Ok(())
         })?;
+        check_keys(count, most)?;
         let notes = decoded.into_inner()?;
         Ok(LoadedRows { notes, owed })
     }
 
-    fn check_keys(&self) -> Result<(), IndexFileError> {
-        let sql = "SELECT count(*), coalesce(min(key), 0), coalesce(max(key), 0) FROM note";
-        let (notes, least, most): (i64, i64, i64) =
-            self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let limit = (notes.saturating_mul(16) + MAX_FREE_KEYS).min(i64::from(u32::MAX));
-        match [least, most].into_iter().find(|key| !(0..limit).contains(key)) {
-            Some(key) => Err(IndexFileError::Number(key)),
-            None => Ok(()),
-        }
-    }
-
-    /// Calls `take` with the passages of every note and the modification time of its file.
-    pub(crate) fn passages(
+    /// Adds the passages of at most `limit` notes from a key on; returns the next key, if there may be more notes.
+    pub(crate) fn passages_from(
         &self,
-        mut take: impl FnMut(NoteKey, i64, Vec<ListedPassage>),
-    ) -> Result<(), IndexFileError> {
-        let mut statement = self.db.prepare("SELECT key, modified_ns, passages FROM note")?;
-        let mut rows = statement.query([])?;
+        from: i64,
+        limit: usize,
+        read: &mut Vec<NotePassages>,
+    ) -> Result<Option<i64>, IndexFileError> {
+        sqlite::start_operation();
+        let sql = "SELECT key, modified_ns, passages FROM note WHERE key >= ?1 ORDER BY key LIMIT ?2";
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query((from, i64::try_from(limit).unwrap_or(i64::MAX)))?;
+        let mut count = 0;
         while let Some(row) = rows.next()? {
             let key = NoteKey(row.get(0)?);
             let bytes = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-            take(key, row.get(1)?, vectors::decode(bytes).ok_or(IndexFileError::Passages(key.0))?);
+            let passages = vectors::decode(bytes).ok_or(IndexFileError::Passages(key.0))?;
+            read.push(NotePassages { key, modified_ns: row.get(1)?, passages });
+            count += 1;
         }
-        Ok(())
+        let last = read.last().filter(|_| count == limit);
+        Ok(last.map(|last| i64::from(last.key.0) + 1))
     }
 
     /// Applies a list of changes, with the passages of their notes, in one transaction. Returns for each change whether its
@@ -277,12 +280,19 @@ impl Catalog {
         let damages = sqlite::integrity_check(&self.db)?.into_iter();
         let mut findings: Vec<String> = damages.map(|line| format!("The catalog is damaged: {line}.")).collect();
         if findings.is_empty()
-            && let Err(error) = self.load().map(drop).and_then(|()| self.passages(|_, _, _| ()))
+            && let Err(error) =
+                self.load().map(drop).and_then(|()| self.passages_from(0, usize::MAX, &mut Vec::new()).map(drop))
         {
             findings.push(format!("The catalog is damaged: {error}."));
         }
         Ok(findings)
     }
+}
+
+/// Fails if keys are larger than so many notes can have.
+fn check_keys(notes: i64, most: i64) -> Result<(), IndexFileError> {
+    let limit = (notes.saturating_mul(16) + MAX_FREE_KEYS).min(i64::from(u32::MAX));
+    if most < limit { Ok(()) } else { Err(IndexFileError::Number(most)) }
 }
 
 /// The keys of notes that were put or removed after the list `seq`.

@@ -5,6 +5,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::OFlags;
 
@@ -78,7 +79,9 @@ pub(crate) fn open(folder: &Path, notes_bytes: Option<&dyn Fn() -> u64>) -> Resu
         SectionIndex::remove(&own).map_err(fail)?;
     }
     let catalog = open_catalog(&own, &mut notices).map_err(|error| failed(folder, error))?;
+    let started = Instant::now();
     let text = open_text(&own, &mut notices).map_err(|error| failed(folder, error))?;
+    tracing::debug!(took = ?started.elapsed(), "opened the text index");
     Ok(OpenedFolder { own, catalog, text, lines, lock, notices })
 }
 

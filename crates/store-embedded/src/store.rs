@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use quipu_core::model::NoteKey;
@@ -220,7 +221,9 @@ impl EmbeddedStore {
         if !outdated.is_empty() {
             self.text.push(outdated, position(catalog));
         }
+        let started = Instant::now();
         let rows = catalog.load()?;
+        tracing::debug!(notes = rows.notes.len(), took = ?started.elapsed(), "loaded the catalog");
         Ok(Loaded { notes: rows.notes, text_missing: rows.owed, links: catalog.links()? })
     }
 }

@@ -226,4 +226,12 @@ impl VectorStore for SharedVectors {
         self.note_dimensions(query.space, Some(query.vector));
         self.own.nearest(query)
     }
+
+    fn similarities(
+        &self,
+        query: &VectorQuery<'_>,
+        sections: &[(NoteKey, usize)],
+    ) -> Result<Vec<Option<f32>>, StoreError> {
+        self.own.similarities(query, sections)
+    }
 }

@@ -131,6 +131,14 @@ impl VectorStore for ServerStore {
     fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
         self.shared.nearest(query)
     }
+
+    fn similarities(
+        &self,
+        query: &VectorQuery<'_>,
+        sections: &[(NoteKey, usize)],
+    ) -> Result<Vec<Option<f32>>, StoreError> {
+        self.shared.similarities(query, sections)
+    }
 }
 
 mod conformance {

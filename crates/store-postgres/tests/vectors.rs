@@ -48,6 +48,10 @@ impl VectorStore for OwnVectors {
     fn nearest(&self, _: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
         Ok(Vec::new())
     }
+
+    fn similarities(&self, _: &VectorQuery<'_>, _: &[(NoteKey, usize)]) -> Result<Vec<Option<f32>>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 fn hash(number: u8) -> PassageHash {

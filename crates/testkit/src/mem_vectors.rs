@@ -102,6 +102,18 @@ impl VectorStore for MemStore {
         hits.truncate(query.limit);
         Ok(hits)
     }
+
+    fn similarities(
+        &self,
+        query: &VectorQuery<'_>,
+        sections: &[(NoteKey, usize)],
+    ) -> Result<Vec<Option<f32>>, StoreError> {
+        let hits = self.nearest(&VectorQuery { limit: usize::MAX, among: None, ..*query })?;
+        let of = |(key, section): &(NoteKey, usize)| {
+            hits.iter().find(|hit| (hit.key, hit.section) == (*key, *section)).map(|hit| hit.similarity)
+        };
+        Ok(sections.iter().map(of).collect())
+    }
 }
 
 struct PlacedPassage {

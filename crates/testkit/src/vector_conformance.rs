@@ -24,6 +24,7 @@ macro_rules! vector_conformance {
                 closest_sections_come_first_and_ties_by_key_and_section,
                 section_is_found_once_by_its_best_passage,
                 only_notes_of_the_filter_are_searched,
+                named_sections_have_the_similarities_of_a_search,
                 passages_of_the_newest_files_are_missing_first,
                 text_in_several_sections_is_embedded_once_and_found_in_each,
                 higher_grade_replaces_a_lower_one_only,
@@ -154,6 +155,28 @@ pub fn only_notes_of_the_filter_are_searched<S: NoteStorage<Store: BothStores>>(
     let hits = nearest(&(49..200).step_by(50).map(NoteKey).collect());
     assert_eq!(hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), [49, 99, 149]);
     assert_eq!(nearest(&NoteSet::default()), []);
+}
+
+/// Those beyond the limit of a search.
+pub fn named_sections_have_the_similarities_of_a_search<S: NoteStorage<Store: BothStores>>(storage: &S) {
+    let store = opened(storage);
+    let text = "one\n## Two\ntwo\n## Three\nthree";
+    let long: String = (0..1000).map(|number| format!("word{number} ")).collect();
+    put(&store, 4, "n.md", text);
+    put(&store, 7, "long.md", &format!("short\n## Long\n{long}"));
+    let (of_text, of_long) = (hashes("n.md", text), hashes("long.md", &format!("short\n## Long\n{long}")));
+    let last = *of_long.last().expect("a note has a passage");
+    let coarse = [(of_text[1], at(60.0)), (of_long[1], at(80.0))];
+    store.put_vectors(SPACE, Grade::COARSE, &coarse).expect("vectors are kept");
+    embed(&store, SPACE, &[(of_text[0], 30.0), (last, 45.0)]);
+    let named = [(7, 1), (4, 2), (4, 1), (7, 0), (4, 0), (5, 0), (4, 9)].map(|(key, section)| (NoteKey(key), section));
+    let calibration = Calibration { slope: 1.0, offset: 0.1 };
+    let vector = at(0.0);
+    let query = VectorQuery { calibration, ..VectorQuery::new(SPACE, &vector, 1) };
+    let similarities = store.similarities(&query, &named).expect("it searches");
+    let hundredths = |similarity: &Option<f32>| similarity.map(|similarity| (similarity * 100.0).round() as i32);
+    let expected = [Some(71), None, Some(60), None, Some(87), None, None];
+    assert_eq!(similarities.iter().map(hundredths).collect::<Vec<_>>(), expected);
 }
 
 /// What was written last is searched for first.

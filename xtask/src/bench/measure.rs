@@ -18,10 +18,10 @@ use crate::shell::{self, cargo};
 
 pub(super) const SEED: u64 = 42;
 pub(super) const CALLS: usize = 200;
-const STARTS: u32 = 5;
+pub(super) const STARTS: u32 = 5;
 
 /// For the first call of a kind after a start, a saved file, and the start itself at 100,000 notes: a person notices no delay.
-const FIRST_BUDGET: Budget = Some([150.0; 3]);
+pub(super) const FIRST_BUDGET: Budget = Some([150.0; 3]);
 const READ_BUDGET: Budget = Some([2.0, 5.0, 20.0]);
 /// For a query by one field, which is in memory.
 const QUERY_BUDGET: Budget = Some([1.0, 2.0, 5.0]);
@@ -69,6 +69,18 @@ pub(super) fn first_index(binary: &Path, vault: &Vault, table: &mut Table) -> an
     let wall = started.elapsed().as_secs_f64();
     table.add("first index, CPU s", vault.notes(), children_cpu_seconds()? - cpu, Some([0.4, 5.0, 60.0]));
     table.add("first index, wall s", vault.notes(), wall, None);
+    Ok(())
+}
+
+/// The first search of documents after `quipu index`, by a server that has just started.
+pub(super) fn first_search_after_index(binary: &Path, vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
+    let mut server = vault.server(binary)?;
+    let started = Instant::now();
+    let answer = server.call("search_docs", &json!({ "query": generate::word(30) }))?;
+    let took = started.elapsed().as_secs_f64() * 1e3;
+    answer.value().with_context(|| answer.message.to_string())?;
+    table.add("first search_docs after `quipu index`: over stdio", vault.notes(), took, FIRST_BUDGET);
+    ensure!(server.close()?.success(), "the server ended badly");
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::committed::CommittedTable;
+
 /// What a figure must not exceed at 1,000, 10,000 and 100,000 notes.
 pub(super) type Budget = Option<[f64; 3]>;
 
@@ -44,7 +46,24 @@ impl Table {
         row.figures.push((notes, figure));
     }
 
+    /// The rows that exceed their budget.
+    pub(super) fn over_budget(&self) -> Vec<&str> {
+        self.rows.iter().filter(|row| row.is_over_budget()).map(|row| row.label.as_str()).collect()
+    }
+
+    /// For the terminal: each figure with the committed one in parentheses.
+    pub(super) fn beside(&self, committed: &CommittedTable, sizes: &[usize]) -> String {
+        self.page(sizes, |row, notes, figure| match committed.cell(row, &notes.to_string()) {
+            Some(before) => format!("{figure} ({before})"),
+            None => figure,
+        })
+    }
+
     pub(super) fn to_markdown(&self, sizes: &[usize]) -> String {
+        self.page(sizes, |_, _, figure| figure)
+    }
+
+    fn page(&self, sizes: &[usize], cell: impl Fn(&str, usize, String) -> String) -> String {
         let mut page = String::from("| |");
         for notes in sizes {
             let _ = write!(page, " {notes} |");
@@ -58,7 +77,8 @@ impl Table {
             let _ = write!(page, "\n| {} |", row.label);
             for notes in sizes {
                 let figure = row.figures.iter().find(|(at, _)| at == notes);
-                let _ = write!(page, " {} |", figure.map_or(String::new(), |(_, figure)| figure.shown()));
+                let shown = figure.map_or(String::new(), |(_, figure)| cell(&row.label, *notes, figure.shown()));
+                let _ = write!(page, " {shown} |");
             }
             let budget =
                 row.budget.map_or(String::new(), |[a, b, c]| format!("{} / {} / {}", shown(a), shown(b), shown(c)));
@@ -79,15 +99,22 @@ impl Row {
         between.collect::<Vec<_>>().join(", ")
     }
 
+    fn is_over_budget(&self) -> bool {
+        let Some(budget) = self.budget else { return false };
+        self.figures.iter().any(|(notes, figure)| match notes {
+            0..=1_000 => figure.judged > budget[0],
+            1_001..=10_000 => figure.judged > budget[1],
+            10_001..=100_000 => figure.judged > budget[2],
+            _ => false,
+        })
+    }
+
     fn verdict(&self) -> &'static str {
-        let Some(budget) = self.budget else { return "" };
-        let within = self.figures.iter().all(|(notes, figure)| match notes {
-            0..=1_000 => figure.judged <= budget[0],
-            1_001..=10_000 => figure.judged <= budget[1],
-            10_001..=100_000 => figure.judged <= budget[2],
-            _ => true,
-        });
-        if within { "pass" } else { "**fail**" }
+        match self.budget {
+            None => "",
+            Some(_) if self.is_over_budget() => "**fail**",
+            Some(_) => "pass",
+        }
     }
 }
 
@@ -121,5 +148,9 @@ mod tests {
         let page = table.to_markdown(&[1_000, 10_000, 100_000]);
         assert!(page.contains("| index | 2.00 | 20.0 | 400 | 1.00, 1.30 | 5.00 / 50.0 / 300 | **fail** |"), "{page}");
         assert!(page.contains("| other | 0.250 / 0.500 |  |  |  |  |  |"), "{page}");
+        assert_eq!(table.over_budget(), ["index"]);
+        let committed = CommittedTable::read("| | 1000 | 10000 |\n|---|---|---|\n| index | 3.00 | |\n");
+        let page = table.beside(&committed, &[1_000, 10_000]);
+        assert!(page.contains("| index | 2.00 (3.00) | 20.0 |"), "{page}");
     }
 }

@@ -19,8 +19,12 @@ use super::status::meaning;
 use super::{Failure, Outcome};
 use crate::compose::{InMemoryReason, IndexLocation, OpenMode, OpenVault};
 
-/// Passages embedded at a time, which is what an interrupted command loses.
-const ROUND: usize = 64;
+/// Passages embedded between two reports of progress: some seconds of work. At the end of each, cores wait for the last one.
+const ROUND: usize = 256;
+
+/// Changed notes after which the lines of all notes are indexed now: the first search of documents would wait for them. Those of
+/// fewer notes take a tenth of a second.
+const MANY: usize = 2048;
 
 /// Update the index with the files that changed.
 ///
@@ -114,6 +118,10 @@ impl Index {
             vault.remark(format!("{}; {}", meaning(&coverage), who_embeds(is_served)));
         }
         let IndexReport { added, changed, removed, unreadable, .. } = ready.report;
+        if index.is_some() && !is_served && added + changed > MANY {
+            let built = ready.open.knowledge.build_lines();
+            built.map_err(|error| Failure::from(error).about("cannot save the lines of notes"))?;
+        }
         let ms = u64::try_from(ready.took.as_millis()).unwrap_or(u64::MAX);
         Ok(IndexedFiles { added, changed, removed, unreadable, total: ready.notes(), ms, index, coarse, embedded })
     }

@@ -192,7 +192,7 @@ impl OpenVault {
 
     /// Saves resolved links and the line index, so that the next start need not compute them again.
     pub(super) fn save_derived(&self) {
-        let saved = self.knowledge.store_links().and_then(|()| self.knowledge.store_lines());
+        let saved = self.knowledge.store_links().and_then(|_| self.knowledge.store_lines());
         if let Err(error) = saved {
             tracing::warn!("the next start will be slower: {error}: {}", error.source);
         }

@@ -5,6 +5,9 @@ use parking_lot::RwLock;
 use super::snapshot::Snapshot;
 use crate::model::{Note, NoteId, NoteKey};
 
+/// A list of more changed notes takes milliseconds.
+const MANY: usize = 1000;
+
 /// Two snapshots, one after the other, and which notes may differ between them.
 pub struct SnapshotDiff<'a> {
     before: &'a Snapshot,
@@ -15,6 +18,11 @@ pub struct SnapshotDiff<'a> {
 impl<'a> SnapshotDiff<'a> {
     pub(super) fn new(before: &'a Snapshot, after: &'a Snapshot, keys: &'a [NoteKey]) -> Self {
         Self { before, after, keys }
+    }
+
+    /// Whether there are many notes, and were none before, as at a start: no listener needs a list of them.
+    pub fn is_of_all(&self) -> bool {
+        self.before.files().len() == 0 && self.keys.len() > MANY
     }
 
     /// Whether a list of all notes by id and title would change.

@@ -67,6 +67,8 @@ pub struct Indexer {
     outside: Mutex<Vec<OutsideBatch>>,
     /// Whether [`Indexer::start_in_steps`] has yet to read the vault.
     is_stepping: AtomicBool,
+    /// Whether the first pass found a saved index.
+    was_saved: AtomicBool,
     first_pass: (Mutex<IndexStart>, Condvar),
     listeners: ChangeListeners,
 }
@@ -123,6 +125,7 @@ impl Indexer {
             moves: Mutex::default(),
             outside: Mutex::default(),
             is_stepping: AtomicBool::new(false),
+            was_saved: AtomicBool::new(false),
             first_pass: (Mutex::new(IndexStart::Pending), Condvar::new()),
             listeners: ChangeListeners::default(),
         }
@@ -318,16 +321,26 @@ impl Indexer {
         }
     }
 
-    /// Saves the resolved links, which the next start then need not resolve. Does nothing while a batch is applied or
-    /// before the first pass is over: the links would be outdated at once.
-    pub fn store_links(&self) -> Result<(), StoreError> {
-        let Some(mut writer) = self.writer_within(Duration::ZERO) else { return Ok(()) };
-        if writer.links_are_saved || writer.store_is_lost || !self.wait_ready(Duration::ZERO) {
-            return Ok(());
+    /// Saves the resolved links, which the next start then need not resolve; `false` while a batch is applied, or before the
+    /// first pass is over: the links would be outdated at once.
+    pub fn store_links(&self) -> Result<bool, StoreError> {
+        let is_done = |writer: &Writer| writer.links_are_saved || writer.store_is_lost;
+        if !self.wait_ready(Duration::ZERO) {
+            return Ok(false);
         }
-        self.store.store_links(&saved_links::encode(&self.snapshot()))?;
-        writer.links_are_saved = true;
-        Ok(())
+        let snapshot = match self.writer_within(Duration::ZERO) {
+            Some(writer) if is_done(&writer) => return Ok(true),
+            Some(_) => self.snapshot(),
+            None => return Ok(false),
+        };
+        // Without the lock, which saved files wait for.
+        let links = saved_links::encode(&snapshot);
+        let Some(mut writer) = self.writer_within(Duration::ZERO) else { return Ok(false) };
+        if !is_done(&writer) && Arc::ptr_eq(&snapshot, &self.snapshot()) {
+            self.store.store_links(&links)?;
+            writer.links_are_saved = true;
+        }
+        Ok(is_done(&writer))
     }
 
     /// The writer's state. After a panic it may be inconsistent, so it is rebuilt from the snapshot, which is immutable.

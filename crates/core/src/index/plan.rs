@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::snapshot::Snapshot;
 use super::writer::Writer;
@@ -126,26 +126,36 @@ impl ReadPlan {
     fn compare(
         &mut self,
         snapshot: &Snapshot,
-        listing: Listing,
-        known: Vec<NoteKey>,
+        mut listing: Listing,
+        mut known: Vec<NoteKey>,
         trusted: impl Fn(NoteKey) -> bool,
         is_gone: impl Fn(&VaultPath) -> bool,
     ) {
-        let mut by_path: FxHashMap<&str, NoteKey> =
-            FxHashMap::with_capacity_and_hasher(known.len(), rustc_hash::FxBuildHasher);
-        for key in known {
-            self.removed.extend(by_path.insert(snapshot.note(key).path.as_str(), key));
-        }
+        let path_of = |key: NoteKey| &snapshot.note(key).path;
+        self.warnings.append(&mut listing.warnings);
+        let mut files = std::mem::take(&mut listing.files);
+        // Both nearly are in order already, since ids are paths in lower case.
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        known.sort_by(|a, b| path_of(*a).cmp(path_of(*b)));
+        let mut known = known.into_iter().peekable();
         // A folder that cannot be read for a moment has lost no notes.
-        by_path.retain(|_, key| !listing.is_unread(&snapshot.note(*key).path));
-        self.warnings.extend(listing.warnings);
-        for file in listing.files {
-            let key = by_path.remove(file.path.as_str());
+        let lose = |removed: &mut Vec<NoteKey>, key: NoteKey| {
+            if !listing.is_unread(path_of(key)) && is_gone(path_of(key)) {
+                removed.push(key);
+            }
+        };
+        for file in files {
+            while let Some(key) = known.next_if(|key| *path_of(*key) < file.path) {
+                lose(&mut self.removed, key);
+            }
+            let key = known.next_if(|key| *path_of(*key) == file.path);
+            // Of several notes of one path, one stays.
+            self.removed.extend(std::iter::from_fn(|| known.next_if(|key| *path_of(*key) == file.path)));
             if !key.is_some_and(|key| trusted(key) && snapshot.note(key).stat == file.stat) {
                 self.read.push(FileToRead { path: file.path, key });
             }
         }
-        self.removed.extend(by_path.into_values().filter(|key| is_gone(&snapshot.note(*key).path)));
+        known.for_each(|key| lose(&mut self.removed, key));
     }
 
     /// One decision for each file. A folder and a file in it are listed a moment apart and may disagree: then reading the

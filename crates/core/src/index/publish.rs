@@ -49,8 +49,8 @@ pub(super) fn snapshot_of_saved(writer: &mut Writer, notes: Vec<(NoteKey, Note)>
     writer.touched = ChangedNotes::All;
     let mut entries: Vec<Option<SnapshotEntry>> = vec![None; links.len()];
     let entry = |(key, note): (NoteKey, Note)| {
-        let note = Arc::new(Note { id: note.path.note_id(), ..note });
-        (key, SnapshotEntry { note, targets: links[key.slot()].clone() })
+        // Its id is its lowercased path, as stored.
+        (key, SnapshotEntry { note: Arc::new(note), targets: links[key.slot()].clone() })
     };
     for (key, entry) in notes.into_par_iter().map(entry).collect::<Vec<_>>() {
         entries[key.slot()] = Some(entry);

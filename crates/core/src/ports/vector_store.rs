@@ -70,6 +70,14 @@ pub trait VectorStore: Send + Sync {
     /// Similarities of coarse vectors are calibrated before they are compared. Sees every change made before. Beyond the
     /// first [`EXACT_HITS`], similarities may be off by some thousandths, and so may the choice of the last sections.
     fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError>;
+
+    /// The calibrated similarity of each of these sections, `None` for one without a vector; may be off by some thousandths. The
+    /// limit and the filter of the query do not matter.
+    fn similarities(
+        &self,
+        query: &VectorQuery<'_>,
+        sections: &[(NoteKey, usize)],
+    ) -> Result<Vec<Option<f32>>, StoreError>;
 }
 
 /// A search by similarity.

@@ -1,17 +1,13 @@
 //! One ranking from three: words, meaning and links. Every part of a score is kept, so that a hit can be explained.
 //!
-//! Words and meaning are scaled before they are added. Words: the score of a section divided by the geometric mean of the best
-//! section's score and the highest possible one, so that a section with half the words has half the score even if it is the
-//! best. Meaning: the cosine above that of unrelated texts. Their weighted sum beats either alone, and reciprocal rank fusion, on
-//! every judged set in English (docs/search.md).
-//!
-//! A note whose name is the query always comes first.
+//! `fusion` weighs words and meaning; links and names come on top. A note whose name is the query always comes first.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::fusion::{MeaningScale, Similar, Weights, least_alone, weighed};
 use crate::Knowledge;
 use crate::graph::nearness;
 use crate::index::Snapshot;
@@ -20,24 +16,6 @@ use crate::ports::{Grade, NoteSet, RankedText, Role, StoreError, VectorHit, Vect
 
 /// Sections taken from each ranking: enough that good hits of one are in the other.
 const CANDIDATES: usize = 300;
-
-/// The weight of meaning, for a text that the model understands; the rest is that of words.
-const MEANING: f32 = 0.6;
-
-/// The weight of coarse vectors against full ones, for an English query. Other languages then use words alone: on Japanese,
-/// coarse vectors rank far below full ones (docs/search.md).
-const COARSE: f32 = 0.6;
-
-/// The least share of Latin letters for which coarse vectors count: a question in another script may have a name in Latin ones.
-const ENGLISH: f32 = 0.5;
-
-/// The least cosine of a section without any of the words, above that of unrelated texts.
-const NEARER_BY: f32 = 0.08;
-
-/// The least cosine of the best section where no section has any of the words, so that nothing else supports the match. The
-/// builtin model puts nonsense (`zzqqxx flurbl`, `zzzzq`) as near as 0.63 to a section, and unrelated texts at 0.5. Coarse
-/// vectors can put nonsense above this limit; a question in other words than the notes use must be found from the start, too.
-const ALONE_NEARER_BY: f32 = 0.16;
 
 /// The weight of links to the best hits: enough to break ties, too little to lift unrelated notes.
 const LINKS: f32 = 0.06;
@@ -64,6 +42,8 @@ pub struct NoteSearch<'a> {
     pub link_types: &'a [LinkType],
     /// The rankings that count.
     pub by: RankingSources,
+    /// How much each ranking counts.
+    pub weights: Weights,
 }
 
 /// The rankings that count in a search.
@@ -80,7 +60,7 @@ pub enum RankingSources {
 impl<'a> NoteSearch<'a> {
     /// A search for the best notes, with links of all types.
     pub fn new(text: &'a str, limit: usize) -> Self {
-        Self { text, limit, depth: 2, link_types: &[], by: RankingSources::Everything }
+        Self { text, limit, depth: 2, link_types: &[], by: RankingSources::Everything, weights: Weights::default() }
     }
 }
 
@@ -148,6 +128,14 @@ impl FoundNote {
     }
 }
 
+/// What is close to a query in meaning.
+struct Near {
+    /// Of the query.
+    vector: Vec<f32>,
+    /// Closest first.
+    hits: Vec<VectorHit>,
+}
+
 impl Knowledge {
     /// Searches by words, meaning and links. Without an embedder, or when it fails, by words and links.
     pub fn search(&self, search: &NoteSearch<'_>) -> Result<SearchResults, StoreError> {
@@ -155,27 +143,19 @@ impl Knowledge {
             RankingSources::Words => (None, None),
             RankingSources::Everything | RankingSources::Meaning => self.close_in_meaning(search.text),
         };
-        let provisional = near.as_ref().filter(|_| degraded.is_none()).and_then(|near| self.provisional(near));
+        let provisional = near.as_ref().filter(|_| degraded.is_none()).and_then(|near| self.provisional(&near.hits));
         let meaning_only = search.by == RankingSources::Meaning && near.is_some();
         let words = if meaning_only { RankedText::default() } else { self.rank_text(search.text, CANDIDATES)? };
+        let by_meaning = near.is_some();
+        let sections = match near {
+            Some(near) => {
+                let scale = self.meaning_scale(search, &near, &words, meaning_only);
+                weighed(&words, &self.similar(near, &words)?, &scale)
+            }
+            None => weighed(&words, &Similar::default(), &MeaningScale::NONE),
+        };
         // Taken after both rankings, so that it has every note they found, or the note is deleted.
         let snapshot = self.snapshot();
-        let by_meaning = near.is_some();
-        let worth = match (&near, &self.meaning) {
-            (Some(_), _) if meaning_only => 1.0,
-            (Some(near), Some(meaning)) => {
-                MEANING * worth_on(search.text, meaning.embedder.worth_beyond_english(), full_share(near))
-            }
-            _ => 0.0,
-        };
-        let unrelated = if meaning_only { 0.0 } else { self.unrelated() };
-        let near = near.unwrap_or_default();
-        let least = match () {
-            () if meaning_only => f32::NEG_INFINITY,
-            () if words.hits.is_empty() && !is_evidence(&near, unrelated) => f32::INFINITY,
-            () => unrelated + NEARER_BY,
-        };
-        let sections = weighed(&words, &near, worth, unrelated, least);
         let mut notes = notes_of(sections);
         // Drops notes and sections that were deleted meanwhile.
         notes.retain_mut(|(key, best)| {
@@ -206,6 +186,36 @@ impl Knowledge {
         Ok(near.first().map(|hit| (hit.key, hit.similarity)))
     }
 
+    /// How similarities become parts of scores.
+    fn meaning_scale(
+        &self,
+        search: &NoteSearch<'_>,
+        near: &Near,
+        words: &RankedText,
+        meaning_only: bool,
+    ) -> MeaningScale {
+        let Some(meaning) = self.meaning.as_ref().filter(|_| !meaning_only) else { return MeaningScale::ALONE };
+        let unrelated = meaning.embedder.unrelated();
+        let beyond_english = meaning.embedder.worth_beyond_english();
+        let (hits, has_words) = (&near.hits, !words.hits.is_empty());
+        let weight = search.weights.of_meaning(search.text, beyond_english, full_share(hits));
+        MeaningScale { weight, unrelated, least_alone: least_alone(hits, unrelated, has_words) }
+    }
+
+    /// The closest sections, and how similar those are that only words found.
+    fn similar(&self, near: Near, words: &RankedText) -> Result<Similar, StoreError> {
+        let mut similar = Similar::new(near.hits);
+        let others: Vec<(NoteKey, usize)> = words.hits.iter().map(|hit| (hit.key, hit.section)).collect();
+        let others: Vec<_> = others.into_iter().filter(|section| !similar.has(*section)).collect();
+        if let Some(meaning) = self.meaning.as_ref().filter(|_| !others.is_empty()) {
+            let calibration = meaning.embedder.coarse_calibration();
+            let query = VectorQuery { calibration, ..VectorQuery::new(meaning.embedder.space(), &near.vector, 0) };
+            let similarities = meaning.vectors.similarities(&query, &others)?;
+            similar.add(others.into_iter().zip(similarities));
+        }
+        Ok(similar)
+    }
+
     fn provisional(&self, near: &[VectorHit]) -> Option<String> {
         if near.iter().all(|hit| hit.grade >= Grade::FULL) {
             return None;
@@ -220,7 +230,7 @@ impl Knowledge {
     }
 
     /// The sections closest in meaning, or why there are none.
-    fn close_in_meaning(&self, text: &str) -> (Option<Vec<VectorHit>>, Option<String>) {
+    fn close_in_meaning(&self, text: &str) -> (Option<Near>, Option<String>) {
         let Some(meaning) = &self.meaning else { return (None, None) };
         let vector = match meaning.embedder.embed(Role::Query, &[text]) {
             Ok(mut vectors) => vectors.pop().unwrap_or_default(),
@@ -230,7 +240,7 @@ impl Knowledge {
         let calibration = meaning.embedder.coarse_calibration();
         let query = VectorQuery { calibration, ..VectorQuery::new(space, &vector, CANDIDATES) };
         match meaning.vectors.nearest(&query) {
-            Ok(near) => {
+            Ok(hits) => {
                 let coverage = meaning.vectors.coverage(space).unwrap_or_default();
                 let missing = coverage.passages - coverage.embedded.min(coverage.passages);
                 // A few that are being embedded right now need no remark.
@@ -240,68 +250,17 @@ impl Knowledge {
                         coverage.embedded, coverage.passages
                     )
                 });
-                (Some(near), degraded)
+                (Some(Near { vector, hits }), degraded)
             }
             Err(error) => (None, Some(format!("searched by words alone: {error}"))),
         }
     }
 }
 
-/// Whether sections close in meaning are a match although no section has any of the words.
-fn is_evidence(near: &[VectorHit], unrelated: f32) -> bool {
-    near.iter().any(|hit| hit.similarity >= unrelated + ALONE_NEARER_BY)
-}
-
 /// The share of full vectors among the closest: one weight for the whole ranking, so that no note gains by its vector's grade.
 fn full_share(near: &[VectorHit]) -> f32 {
     let full = near.iter().filter(|hit| hit.grade >= Grade::FULL).count();
     if near.is_empty() { 1.0 } else { full as f32 / near.len() as f32 }
-}
-
-/// How well the vectors represent a query: 1 for Latin letters and full vectors.
-fn worth_on(text: &str, beyond_english: f32, full: f32) -> f32 {
-    let beyond_english = beyond_english * full;
-    let letters = text.chars().filter(|c| c.is_alphabetic());
-    let (latin, all) = letters.fold((0_u32, 0_u32), |(latin, all), c| (latin + u32::from(c < '\u{250}'), all + 1));
-    if all == 0 {
-        return beyond_english;
-    }
-    let share = latin as f32 / all as f32;
-    let coarse = if share < ENGLISH { 0.0 } else { COARSE };
-    let english = coarse * (1.0 - full) + full;
-    share * english + (1.0 - share) * beyond_english
-}
-
-/// The sections of both rankings with both parts of their scores, without those that have none of the words and a cosine below
-/// `least_alone`.
-fn weighed(
-    words: &RankedText,
-    near: &[VectorHit],
-    worth: f32,
-    unrelated: f32,
-    least_alone: f32,
-) -> Vec<(NoteKey, FoundSection)> {
-    let best = words.hits.first().map_or(0.0, |hit| hit.score);
-    let scale = (best * words.most.max(best)).sqrt();
-    let meaning_of = |similarity: f32| worth * ((similarity - unrelated) / (1.0 - unrelated)).clamp(0.0, 1.0);
-    // Sections that are not among the closest are at most as close as the last of them.
-    let least = near.last().filter(|_| near.len() >= CANDIDATES).map_or(0.0, |hit| meaning_of(hit.similarity));
-    let mut sections: FxHashMap<(NoteKey, usize), (f32, f32)> = FxHashMap::default();
-    for hit in near {
-        sections.insert((hit.key, hit.section), (0.0, meaning_of(hit.similarity)));
-    }
-    for hit in &words.hits {
-        let share = (1.0 - worth) * (hit.score / scale).min(1.0);
-        sections.entry((hit.key, hit.section)).or_insert((0.0, least)).0 = share;
-    }
-    for hit in near.iter().filter(|hit| worth == 0.0 || hit.similarity < least_alone) {
-        if sections.get(&(hit.key, hit.section)).is_some_and(|(words, _)| *words == 0.0) {
-            sections.remove(&(hit.key, hit.section));
-        }
-    }
-    let section =
-        |((key, section), (words, meaning))| (key, FoundSection { section, score: words + meaning, words, meaning });
-    sections.into_iter().map(section).collect()
 }
 
 /// Sections by their notes, best first.
@@ -399,17 +358,4 @@ fn neighbours(snapshot: &Snapshot, key: NoteKey, link_types: &[LinkType]) -> Vec
     neighbours.sort_unstable();
     neighbours.dedup();
     neighbours
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn coarse_vectors_count_for_queries_that_are_mostly_in_latin_letters() {
-        assert_eq!(worth_on("how to export", 0.2, 0.0), COARSE);
-        assert_eq!(worth_on("PDFに書き出す方法", 0.2, 0.0), 0.0);
-        assert!((worth_on("PDFに書き出す方法", 0.2, 1.0) - (3.0 + 7.0 * 0.2) / 10.0).abs() < 1e-6);
-        assert_eq!((worth_on("how to export", 0.2, 1.0), worth_on("書き出す", 0.2, 1.0)), (1.0, 0.2));
-    }
 }

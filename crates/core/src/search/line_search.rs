@@ -105,6 +105,13 @@ impl Knowledge {
         Ok(())
     }
 
+    /// Builds the whole line index with every core, and stores it, so that the first search of the next process need not.
+    pub fn build_lines(&self) -> Result<(), StoreError> {
+        let snapshot = self.snapshot();
+        self.lines.updated(self.line_sources(&snapshot), None);
+        self.store_lines()
+    }
+
     /// Stores the segments of the line index that the store does not have, for the next start.
     pub fn store_lines(&self) -> Result<(), StoreError> {
         self.lines.store(&*self.store)

@@ -1,5 +1,6 @@
 //! Search by meaning: the embedder, the vector store, and the creation of missing vectors.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -15,8 +16,11 @@ use crate::model::{Note, NoteKey, VaultPath};
 use crate::parse::decode;
 use crate::ports::{Coverage, EmbedError, Embedder, Grade, MissingVector, PassageHash, StoreError, VectorStore};
 
-/// Passages that a thread takes at a time.
+/// Passages that a thread takes at a time, at most.
 const BATCH: usize = 8;
+
+/// Shares of a round for each thread, at least.
+const SHARES: usize = 4;
 
 /// The same for the coarse encoder: a tenth of a second of work, one transaction of the store.
 const COARSE_BATCH: usize = 256;
@@ -232,22 +236,29 @@ impl Knowledge {
                 }
             }
         }
+        // Stores the vectors at once, and returns the texts that were refused.
         let embed = |texts: &[(PassageHash, String)]| {
             let together: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-            let vectors = meaning.embedder.embed_passages(&together)?;
-            Ok::<_, EmbedError>(texts.iter().map(|(hash, _)| *hash).zip(vectors).collect::<Vec<_>>())
+            let made = meaning.embedder.embed_passages(&together)?;
+            let made = texts.iter().map(|(hash, _)| *hash).zip(made);
+            let (made, refused): (Vec<_>, Vec<_>) = made.partition(|(_, vector)| vector.is_some());
+            let vectors: Vec<_> = made.into_iter().filter_map(|(hash, vector)| Some((hash, vector?))).collect();
+            meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
+            Ok::<_, EmbeddingFailed>(refused.into_iter().map(|(hash, _)| hash).collect::<Vec<_>>())
         };
-        let made = match effort {
+        let refused = match effort {
             _ if texts.is_empty() => Vec::new(),
             Effort::OneThread => embed(&texts)?,
             Effort::EveryCore => {
-                on_threads(cores(), &texts.chunks(BATCH).collect::<Vec<_>>(), || (), |(), texts| embed(texts))?
+                // The longest first and several shares for each thread, so that all end at about the same time.
+                texts.sort_by_key(|(_, text)| Reverse(text.len()));
+                let share = (texts.len() / (cores() * SHARES)).clamp(1, BATCH);
+                on_threads(cores(), &texts.chunks(share).collect::<Vec<_>>(), || (), |(), texts| embed(texts))?
             }
         };
-        skipped.refused.extend(made.iter().filter(|(_, vector)| vector.is_none()).map(|(hash, _)| *hash));
-        let vectors: Vec<_> = made.into_iter().filter_map(|(hash, vector)| Some((hash, vector?))).collect();
-        meaning.vectors.put_vectors(space, Grade::FULL, &vectors)?;
-        Ok(Round::Embedded(vectors.len()))
+        let embedded = texts.len() - refused.len();
+        skipped.refused.extend(refused);
+        Ok(Round::Embedded(embedded))
     }
 }
 

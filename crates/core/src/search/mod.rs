@@ -1,6 +1,7 @@
 //! Search by lines, and by words, meaning and links in one ranking.
 
 mod edit_distance;
+mod fusion;
 mod hybrid;
 mod line_search;
 mod line_segment;
@@ -14,6 +15,7 @@ mod word_line_index;
 pub mod words;
 
 pub use edit_distance::edit_distance;
+pub use fusion::Weights;
 pub use hybrid::{FoundNote, FoundSection, NoteSearch, RankingSources, SearchResults};
 pub use line_search::{LineIndex, LineMatch};
 pub use meaning::{Effort, EmbeddingFailed, Meaning, Round};

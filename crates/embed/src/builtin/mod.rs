@@ -80,9 +80,9 @@ impl Embedder for Builtin {
     }
 
     /// The model was trained on English and reads other scripts byte by byte. On Japanese questions it scores half as much as
-    /// words alone (docs/embedding.md).
+    /// words alone; at a fifth, it lowered the ranking by words (docs/search.md).
     fn worth_beyond_english(&self) -> f32 {
-        0.2
+        0.15
     }
 
     /// The typical similarity of a query and an unrelated passage of the same vault.

@@ -115,6 +115,10 @@ impl VaultChange {
 
 impl From<&SnapshotDiff<'_>> for VaultChange {
     fn from(changes: &SnapshotDiff<'_>) -> Self {
+        // A start must not wait for lists of all notes.
+        if changes.is_of_all() {
+            return Self::ANY;
+        }
         Self { listing: changes.listing(), notes: Some(changes.notes().collect()), tools: false }
     }
 }

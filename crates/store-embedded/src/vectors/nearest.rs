@@ -67,6 +67,24 @@ pub(super) fn nearest(store: &EmbeddedStore, query: &VectorQuery<'_>) -> Result<
     }
 }
 
+/// See [`quipu_core::ports::VectorStore::similarities`].
+pub(super) fn similarities(
+    store: &EmbeddedStore,
+    query: &VectorQuery<'_>,
+    sections: &[(NoteKey, usize)],
+) -> Result<Vec<Option<f32>>, IndexFileError> {
+    let exact_query = unit(query.vector).ok_or(IndexFileError::NotFinite)?;
+    store.vectors.with_space(&store.catalog, query.space, |resident| {
+        let Some(matrix) = resident.matrix().filter(|_| resident.accepts(exact_query.len())) else {
+            return vec![None; sections.len()];
+        };
+        let of_row = |row| query.calibration.apply(matrix.grade(row), matrix.cosine(row, &exact_query).0);
+        let of_section =
+            |(key, section): &(NoteKey, usize)| resident.rows_of(*key, *section).map(of_row).max_by(f32::total_cmp);
+        sections.iter().map(of_section).collect()
+    })
+}
+
 /// The texts that may be closest; `None` if the query has other dimensions.
 fn shortlist(
     resident: &Resident,

@@ -1,6 +1,6 @@
 //! The list of a note's passages in its catalog row: the hash of each text and its section.
 
-use quipu_core::model::Note;
+use quipu_core::model::{Note, NoteKey};
 use quipu_core::ports::{NoteChange, PassageHash};
 use quipu_core::search::passages;
 
@@ -11,6 +11,14 @@ const PASSAGE_BYTES: usize = 20;
 pub(crate) struct ListedPassage {
     pub(crate) section: u32,
     pub(crate) hash: PassageHash,
+}
+
+/// The passages of a note in the catalog.
+pub(crate) struct NotePassages {
+    pub(crate) key: NoteKey,
+    /// Of its file.
+    pub(crate) modified_ns: i64,
+    pub(crate) passages: Vec<ListedPassage>,
 }
 
 /// The passages of the note in each change. The ranges must have been checked.

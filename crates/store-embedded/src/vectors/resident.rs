@@ -40,6 +40,33 @@ pub(super) struct CachedVector {
     pub(super) coarse: Vec<i8>,
 }
 
+/// What a change of the catalog means for passages.
+pub(super) enum NewPassages {
+    Put { key: NoteKey, newness: i64, passages: Vec<ListedPassage> },
+    Touch { key: NoteKey, newness: i64 },
+    Remove { key: NoteKey },
+}
+
+impl NewPassages {
+    /// Of a change with the passages of its note.
+    pub(super) fn new(change: &NoteChange<'_>, passages: &[ListedPassage]) -> Self {
+        match *change {
+            NoteChange::Put { key, note, .. } => {
+                Self::Put { key, newness: note.stat.newness(), passages: passages.to_vec() }
+            }
+            NoteChange::Touch { key, stat } => Self::Touch { key, newness: stat.newness() },
+            NoteChange::Remove { key } => Self::Remove { key },
+        }
+    }
+
+    pub(super) fn passages(&self) -> &[ListedPassage] {
+        match self {
+            Self::Put { passages, .. } => passages,
+            Self::Touch { .. } | Self::Remove { .. } => &[],
+        }
+    }
+}
+
 /// A section that contains a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SectionRef {
@@ -117,6 +144,15 @@ impl Resident {
     /// The sections that contain the text in a slot.
     pub(super) fn sections(&self, slot: u32) -> impl Iterator<Item = SectionRef> {
         self.texts[slot as usize].sections()
+    }
+
+    /// The rows of a section's passages that have a vector.
+    pub(super) fn rows_of(&self, key: NoteKey, section: usize) -> impl Iterator<Item = u32> {
+        let passages = self.notes.get(&key).map_or(&[][..], |note| &note.passages);
+        // In the order of sections.
+        let start = passages.partition_point(|(of, _)| (*of as usize) < section);
+        let own = passages[start..].iter().take_while(move |(of, _)| *of as usize == section);
+        own.map(|(_, slot)| &self.texts[*slot as usize]).filter(|text| text.level > 0).map(|text| text.row)
     }
 
     /// The row of a slot that has one in the matrix.
@@ -205,22 +241,22 @@ impl Resident {
         keys.into_iter().for_each(|key| self.add_to_level(key));
     }
 
-    /// Applies changes of the catalog, each with the passages of its note.
-    pub(super) fn apply(&mut self, changes: &[NoteChange<'_>], passages: &[Vec<ListedPassage>]) {
-        for (change, passages) in changes.iter().zip(passages) {
-            match *change {
-                NoteChange::Put { key, note, .. } => {
-                    self.put_note(key, note.stat.newness(), passages);
-                    self.add_to_level(key);
+    /// Applies changes of the catalog.
+    pub(super) fn apply(&mut self, changes: &[NewPassages]) {
+        for change in changes {
+            match change {
+                NewPassages::Put { key, newness, passages } => {
+                    self.put_note(*key, *newness, passages);
+                    self.add_to_level(*key);
                 }
-                NoteChange::Touch { key, stat } => {
-                    self.remove_from_level(key);
-                    if let Some(note) = self.notes.get_mut(&key) {
-                        note.newness = stat.newness();
+                NewPassages::Touch { key, newness } => {
+                    self.remove_from_level(*key);
+                    if let Some(note) = self.notes.get_mut(key) {
+                        note.newness = *newness;
                     }
-                    self.add_to_level(key);
+                    self.add_to_level(*key);
                 }
-                NoteChange::Remove { key } => self.remove_note(key),
+                NewPassages::Remove { key } => self.remove_note(*key),
             }
         }
         // At the end, since a moved note is removed under one key and put under another.

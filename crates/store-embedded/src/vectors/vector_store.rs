@@ -3,7 +3,7 @@
 use quipu_core::model::NoteKey;
 use quipu_core::ports::{Coverage, Grade, MissingVector, PassageHash, StoreError, VectorHit, VectorQuery, VectorStore};
 
-use super::nearest::nearest;
+use super::nearest::{nearest, similarities};
 use super::resident::Resident;
 use crate::index_database::IndexFileError;
 use crate::store::EmbeddedStore;
@@ -30,6 +30,14 @@ impl VectorStore for EmbeddedStore {
 
     fn nearest(&self, query: &VectorQuery<'_>) -> Result<Vec<VectorHit>, StoreError> {
         searched(self.vectors.with_repair(|| nearest(self, query)))
+    }
+
+    fn similarities(
+        &self,
+        query: &VectorQuery<'_>,
+        sections: &[(NoteKey, usize)],
+    ) -> Result<Vec<Option<f32>>, StoreError> {
+        searched(self.vectors.with_repair(|| similarities(self, query, sections)))
     }
 }
 

@@ -133,6 +133,7 @@ impl Indexer {
 
     fn load(&self, writer: &mut Writer) -> Result<(), StoreError> {
         let loaded = self.store.load(&format!("{PARSER_VERSION} {:?}", self.reader.title_rule))?;
+        self.was_saved.store(!loaded.notes.is_empty(), Ordering::Relaxed);
         writer.use_keys(&loaded.notes.iter().map(|(key, _)| *key).collect());
         writer.unsaved = loaded.text_missing.into_iter().collect();
         let links = loaded.links.and_then(|links| saved_links::decode(&links, &loaded.notes));
@@ -144,6 +145,11 @@ impl Indexer {
             None => self.publish(writer, loaded.notes.into_iter().map(|(key, note)| (key, Some(note))).collect()),
         }
         Ok(())
+    }
+
+    /// Whether the first pass found a saved index, so that most notes are not new.
+    pub(crate) fn was_saved(&self) -> bool {
+        self.was_saved.load(Ordering::Relaxed)
     }
 
     /// Waits until the first pass is over; `false` on timeout, or if it panicked.
