@@ -3,16 +3,19 @@
 //! standby promoted, the disk of the database full.
 //!
 //! What must hold: every acknowledged write is there exactly once, whichever server acknowledged it; all servers give the same
-//! answers; no answer is older than what its client had been told, unless it says so; a write to a note that only its client
-//! changes is never refused, and one to a note that all change never overwrites what its client has not read.
+//! answers, and find through their index what is there, by its present words and path; no answer is older than what its client
+//! had been told, unless it says so; a write to something that only its client changes is never refused, and one to a note
+//! that all change never overwrites what its client has not read.
 
 mod cluster;
+mod inspect;
+mod notes;
 mod proxy;
 pub(crate) mod scale;
 mod server;
+mod things;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,15 +23,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use quipu_testkit::generate::Random;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::data;
 use crate::load::client::Client;
 use crate::postgres;
 use crate::shell;
 use cluster::Cluster;
+use notes::SHARED;
 use server::TeamServer;
-use writer::{Done, SHARED, Writer};
+use writer::{Done, Writer};
 
 /// Faults unless told otherwise; as many as the test command has time for.
 pub(crate) const ROUNDS: u64 = 14;
@@ -39,9 +43,6 @@ const CLIENTS: usize = 16;
 
 /// Every so many faults, the primary is killed; and once in as many, its disk is full.
 const FAIL_OVER_EVERY: u64 = 7;
-
-/// Observations read at once.
-const PER_PAGE: usize = 500;
 
 /// The faults that were injected.
 #[derive(Debug, Default)]
@@ -72,7 +73,7 @@ pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<()> {
     for server in &servers {
         server.await_ready()?;
     }
-    inspect(&servers, &done, &entities).with_context(|| format!("seed {seed}"))?;
+    inspect::inspect(&servers, &done, &entities).with_context(|| format!("seed {seed}"))?;
     report(&done, &faults, took);
     if let Some(why) = &cluster.why_no_full_disk {
         println!("skipped: full disks ({why})");
@@ -89,9 +90,9 @@ pub(crate) fn answers(calls: u64) -> anyhow::Result<()> {
 }
 
 /// Creates the notes and the entities; returns the ids of these.
-fn prepare(server: &TeamServer) -> anyhow::Result<Vec<Value>> {
+fn prepare(server: &TeamServer) -> anyhow::Result<Vec<i64>> {
     let mut client = Client::connect(&server.url(), "")?;
-    let notes = (0..CLIENTS).map(Writer::own_note).chain([SHARED.to_owned()]);
+    let notes = (0..CLIENTS).map(notes::own_note).chain([SHARED.to_owned()]);
     for note in notes {
         let made = client.call("create_node", &json!({ "id": note, "content": "start\n" }))?;
         ensure!(made["isError"] == false, "{made}");
@@ -100,7 +101,7 @@ fn prepare(server: &TeamServer) -> anyhow::Result<Vec<Value>> {
         let name = format!("Client {number} {:x}", Random(number as u64).next_u64());
         let made = client.call("create_entity", &json!({ "name": name, "entity_type": "Agent", "force": true }))?;
         ensure!(made["isError"] == false, "{made}");
-        Ok(made["structuredContent"]["entity_id"].clone())
+        made["structuredContent"]["entity_id"].as_i64().context("an entity has an id")
     };
     (0..CLIENTS).map(entity).collect()
 }
@@ -109,7 +110,7 @@ fn prepare(server: &TeamServer) -> anyhow::Result<Vec<Value>> {
 fn run_rounds(
     cluster: &mut Cluster,
     servers: &[TeamServer],
-    entities: &[Value],
+    entities: &[i64],
     (rounds, seed): (u64, u64),
 ) -> anyhow::Result<(Vec<Done>, Faults)> {
     let is_over = AtomicBool::new(false);
@@ -119,7 +120,7 @@ fn run_rounds(
             .iter()
             .enumerate()
             .map(|(number, entity)| {
-                let writer = Writer::new(number, servers, seed, entity.clone());
+                let writer = Writer::new(number, servers, seed, *entity);
                 scope.spawn(move || writer.write_until(is_over).with_context(|| format!("client {number}")))
             })
             .collect();
@@ -194,55 +195,6 @@ fn disturb(
         }
     }
     Ok(())
-}
-
-/// Compares what every server has with what was acknowledged.
-fn inspect(servers: &[TeamServer], done: &[Done], entities: &[Value]) -> anyhow::Result<()> {
-    for (place, server) in servers.iter().enumerate() {
-        let mut client = Client::connect(&server.url(), "")?;
-        for (number, done) in done.iter().enumerate() {
-            let lines = lines(&mut client, &Writer::own_note(number))?;
-            ensure!(lines == done.own, "server {place}: the note of client {number} has {} lines", lines.len());
-            let found = observations(&mut client, &entities[number])?;
-            let expected: BTreeMap<String, usize> = done.observations.iter().map(|text| (text.clone(), 1)).collect();
-            ensure!(found == expected, "server {place}: memory of client {number}: {found:?}, not {expected:?}");
-        }
-        let mut shared = lines(&mut client, SHARED)?;
-        let mut expected: Vec<String> = done.iter().flat_map(|done| done.shared.iter().cloned()).collect();
-        shared.sort();
-        expected.sort();
-        ensure!(shared == expected, "server {place}: {} lines in {SHARED}, not {}", shared.len(), expected.len());
-    }
-    Ok(())
-}
-
-/// The lines of a note after its first.
-fn lines(client: &mut Client, note: &str) -> anyhow::Result<Vec<String>> {
-    let (mut text, mut offset) = (String::new(), Some(0));
-    while let Some(from) = offset {
-        let read = client.call("get_node", &json!({ "id": note, "offset": from }))?;
-        text.push_str(read["structuredContent"]["content"].as_str().with_context(|| format!("{read}"))?);
-        offset = read["structuredContent"]["truncated"]["next_offset"].as_u64();
-    }
-    Ok(text.lines().skip(1).filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
-
-/// The observations of an entity, and how often each is there.
-fn observations(client: &mut Client, entity: &Value) -> anyhow::Result<BTreeMap<String, usize>> {
-    let (mut found, mut skipped) = (BTreeMap::new(), 0);
-    loop {
-        let arguments = json!({ "entity_id": entity, "observations_offset": skipped, "limit": PER_PAGE });
-        let read = client.call("get_entity", &arguments)?["structuredContent"].clone();
-        let listed = read["observations"].as_array().with_context(|| format!("{read}"))?;
-        for observation in listed {
-            let text = observation["observation_content"].as_str().context("a text")?;
-            *found.entry(text.to_owned()).or_default() += 1;
-        }
-        skipped += listed.len() as u64;
-        if listed.is_empty() || Some(skipped) >= read["observations_total"].as_u64() {
-            return Ok(found);
-        }
-    }
 }
 
 fn report(done: &[Done], faults: &Faults, took: Duration) {

@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         store.nearest(&VectorQuery::new(SPACE, &vector(&mut random), 10))?;
     }
     let passages = hashes.len();
-    let took = started.elapsed() / QUERIES;
-    println!("{passages} passages: {} bytes each, {took:?} for an exact search", bytes / passages);
+    let ms = (started.elapsed() / QUERIES).as_secs_f64() * 1000.0;
+    println!("{passages} passages: {} bytes each, {ms:.2} ms for an exact search", bytes / passages);
     Ok(())
 }

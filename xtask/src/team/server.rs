@@ -1,5 +1,6 @@
 //! A server of the team: a process at a port of its own, with its own proxies to the database.
 
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -113,6 +114,16 @@ impl TeamServer {
         let id = self.process().as_ref().context("the server runs")?.id().to_string();
         ensure!(Command::new("kill").args(["-s", name, &id]).status()?.success(), "cannot send {name}");
         Ok(())
+    }
+
+    /// A metric of the whole server.
+    pub(super) fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(value.with_context(|| format!("no {name} in {page}"))?.parse()?)
     }
 
     /// Memory that is resident now.

@@ -1,6 +1,7 @@
 //! A client that writes notes and memory through any server, repeats a call whose answer it did not get, and checks that no
-//! answer is older than what it was told before.
+//! answer is older than what it was told before: what it reads itself, and what it finds through the index.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,10 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// A client gives up the whole run after waiting so long for one write.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// The note that all clients write.
-pub(super) const SHARED: &str = "shared.md";
-
-/// The error for a call that may be retried, and the warning of an answer that may be out of date.
+/// The errors for a call that may be retried.
 const LATER: [&str; 5] = [
     "still being indexed",
     "the database has been unreachable",
@@ -30,16 +28,26 @@ const LATER: [&str; 5] = [
     "the database was busy",
     "the database is read-only",
 ];
-const OUTDATED: &str = "may be out of date";
+
+/// The warnings of an answer that may be out of date, or does not cover all notes yet.
+const OUTDATED: [&str; 2] = ["may be out of date", "still being indexed"];
+
 const CHANGED: &str = "changed elsewhere";
 
 /// The work of one client.
 #[derive(Default)]
 pub(super) struct Done {
-    /// Lines of the client's own note, those of the shared one, and observations, as acknowledged.
+    /// Lines of the client's own note, those of the shared one, and observations of its entity, as acknowledged.
     pub(super) own: Vec<String>,
     pub(super) shared: Vec<String>,
     pub(super) observations: Vec<String>,
+    /// The other notes of the client: the path of each, and the word in it.
+    pub(super) notes: BTreeMap<String, String>,
+    /// The other entities of the client: the id of each, and the word observed of it.
+    pub(super) things: BTreeMap<i64, String>,
+    /// The words of the note and of the entity that were deleted last.
+    pub(super) gone_note: Option<String>,
+    pub(super) gone_thing: Option<String>,
     pub(super) waits: Vec<Duration>,
     pub(super) reads: usize,
     /// Answers that said that they may be out of date.
@@ -49,44 +57,48 @@ pub(super) struct Done {
 }
 
 pub(super) struct Writer<'t> {
-    number: usize,
+    pub(super) number: usize,
     servers: &'t [TeamServer],
-    random: Random,
-    entity: Value,
+    pub(super) random: Random,
+    pub(super) entity: i64,
     /// Lines of the shared note that this client was told of.
-    told: Vec<String>,
+    pub(super) told: Vec<String>,
+    /// Notes and entities made so far.
+    pub(super) made: usize,
     connection: Option<(usize, Client)>,
-    done: Done,
+    pub(super) done: Done,
 }
 
 /// The result of a call that was answered.
-enum Answer {
+pub(super) enum Answer {
     Done(Value),
     /// Refused because of another write.
     Changed,
 }
 
 impl<'t> Writer<'t> {
-    pub(super) fn new(number: usize, servers: &'t [TeamServer], seed: u64, entity: Value) -> Self {
+    pub(super) fn new(number: usize, servers: &'t [TeamServer], seed: u64, entity: i64) -> Self {
         let random = Random(seed.wrapping_mul(1000).wrapping_add(number as u64 + 1));
-        let (told, connection, done) = (Vec::new(), None, Done::default());
-        Self { number, servers, random, entity, told, connection, done }
-    }
-
-    /// The client's own note.
-    pub(super) fn own_note(number: usize) -> String {
-        format!("log{number}.md")
+        let (told, made, connection, done) = (Vec::new(), 0, None, Done::default());
+        Self { number, servers, random, entity, told, made, connection, done }
     }
 
     pub(super) fn write_until(mut self, is_over: &AtomicBool) -> anyhow::Result<Done> {
         while !is_over.load(Ordering::Relaxed) {
             let started = Instant::now();
-            match self.random.below(6) {
-                0 | 1 => self.append_own()?,
-                2 | 3 => self.observe()?,
-                4 => self.append_shared()?,
-                _ => {
-                    self.check_own()?;
+            match self.random.below(16) {
+                0..3 => self.append_own()?,
+                3..6 => self.observe()?,
+                6 | 7 => self.append_shared()?,
+                8 | 9 => self.change_notes()?,
+                10 | 11 => self.change_things()?,
+                read => {
+                    match read {
+                        12 => self.check_own()?,
+                        13 => self.check_found_notes()?,
+                        14 => self.check_listed_notes()?,
+                        _ => self.check_found_things()?,
+                    }
                     continue;
                 }
             }
@@ -95,76 +107,31 @@ impl<'t> Writer<'t> {
         Ok(self.done)
     }
 
-    fn append_own(&mut self) -> anyhow::Result<()> {
-        let line = format!("client{}-{}", self.number, self.done.own.len());
-        let arguments = append(&Self::own_note(self.number), &line);
-        // Only this client writes the note, and every server knows what any server showed to it.
-        match self.write("edit_node", &arguments)? {
-            Answer::Done(_) => self.done.own.push(line),
-            Answer::Changed => bail!("a write to {} was refused", Self::own_note(self.number)),
-        }
-        Ok(())
+    /// A word that is in one text of this client, and part of no other word.
+    pub(super) fn word(&self, kind: &str, count: usize) -> String {
+        word(self.number, kind, count)
     }
 
-    fn observe(&mut self) -> anyhow::Result<()> {
-        let text = format!("client{} saw {}", self.number, self.done.observations.len());
-        let arguments = json!({ "entity_id": self.entity, "text_content": text });
-        match self.write("create_observation", &arguments)? {
-            Answer::Done(_) => self.done.observations.push(text),
-            Answer::Changed => bail!("an observation was refused"),
+    /// The answer of a tool that reads; `None` if it says that it may be out of date.
+    pub(super) fn read(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Option<Value>> {
+        let Answer::Done(answer) = self.call(tool, arguments, None)? else { bail!("a read was refused") };
+        self.done.reads += 1;
+        if is_outdated(&answer) {
+            self.done.outdated += 1;
+            return Ok(None);
         }
-        Ok(())
+        Ok(Some(answer["structuredContent"].clone()))
     }
 
-    /// Reads the note that all write, and adds a line to the version that was read; again when another client was faster.
-    fn append_shared(&mut self) -> anyhow::Result<()> {
-        let line = format!("client{}-shared{}", self.number, self.done.shared.len());
-        loop {
-            let lines = self.read(SHARED)?;
-            let Some(lines) = lines else { continue };
-            let missing = self.told.iter().find(|told| !lines.contains(told));
-            ensure!(missing.is_none(), "{SHARED} lacks {missing:?}, which client {} was told of", self.number);
-            self.told = lines;
-            match self.write("edit_node", &append(SHARED, &line))? {
-                Answer::Done(_) => break,
-                Answer::Changed => self.done.refused += 1,
-            }
+    /// The answer to a write of something that only this client changes.
+    pub(super) fn write_own(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        match self.write(tool, arguments)? {
+            Answer::Done(answer) => Ok(answer["structuredContent"].clone()),
+            Answer::Changed => bail!("{tool} {arguments} was refused"),
         }
-        self.told.push(line.clone());
-        self.done.shared.push(line);
-        Ok(())
     }
 
-    /// Reads the client's own note: all that was acknowledged is in it, in order, and nothing else.
-    fn check_own(&mut self) -> anyhow::Result<()> {
-        let note = Self::own_note(self.number);
-        if let Some(lines) = self.read(&note)? {
-            ensure!(lines == self.done.own, "{note} has {} lines of {}: {lines:?}", lines.len(), self.done.own.len());
-        }
-        Ok(())
-    }
-
-    /// The lines of a note; `None` if the answer says that it may be out of date.
-    fn read(&mut self, note: &str) -> anyhow::Result<Option<Vec<String>>> {
-        let (mut lines, mut offset) = (String::new(), Some(0));
-        while let Some(from) = offset {
-            let Answer::Done(answer) = self.call("get_node", &json!({ "id": note, "offset": from }), None)? else {
-                bail!("a read was refused");
-            };
-            self.done.reads += 1;
-            if answer["_meta"]["quipu/warnings"].to_string().contains(OUTDATED) {
-                self.done.outdated += 1;
-                return Ok(None);
-            }
-            let content = &answer["structuredContent"];
-            lines.push_str(content["content"].as_str().with_context(|| format!("{answer}"))?);
-            offset = content["truncated"]["next_offset"].as_u64();
-        }
-        let lines = lines.lines().skip(1).filter(|line| !line.is_empty());
-        Ok(Some(lines.map(str::to_owned).collect()))
-    }
-
-    fn write(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Answer> {
+    pub(super) fn write(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Answer> {
         let key = request_key(&mut self.random);
         self.call(tool, arguments, Some(&key))
     }
@@ -202,8 +169,15 @@ impl<'t> Writer<'t> {
     }
 }
 
-fn append(note: &str, line: &str) -> Value {
-    json!({ "id": note, "edits": [{ "op": "append", "text": line }] })
+/// Whether an answer says that it may be out of date.
+pub(super) fn is_outdated(answer: &Value) -> bool {
+    let warnings = answer["_meta"]["quipu/warnings"].to_string();
+    OUTDATED.iter().any(|outdated| warnings.contains(outdated))
+}
+
+/// A word of a client that is in one text, and part of no other word.
+pub(super) fn word(client: usize, kind: &str, count: usize) -> String {
+    format!("client{client}{kind}{count}end")
 }
 
 /// The key of one call: a UUID of version 7.

@@ -13,6 +13,7 @@ use quipu_testkit::generate::{self, Random};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::bounds::Bounds;
 use super::load::percentile;
 use super::{WRITES, exponents, started, without_meaning};
 use crate::load::client::Client;
@@ -39,6 +40,7 @@ pub(super) fn measure(
     database: &Arc<PostgresDatabase>,
     sizes: &[usize],
     page: &mut String,
+    bounds: &mut Bounds,
 ) -> anyhow::Result<()> {
     page.push_str(
         "\n## Entities\nEach entity has one observation. The first answer is that of `search_entities` to a client that connects as \
@@ -77,6 +79,8 @@ pub(super) fn measure(
         ];
         let shown: Vec<String> = values.iter().map(|value| format!("{value:.1}")).collect();
         let _ = writeln!(page, "| {size} | {} |", shown.join(" | "));
+        bounds.first_answer(&format!("{size} entities"), values[0]);
+        bounds.visible(&format!("{size} entities"), values[5]);
         rows.push((*size as f64, values));
     }
     let _ = writeln!(page, "| exponent | {} |", exponents(&rows));

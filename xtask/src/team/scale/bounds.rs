@@ -1,0 +1,48 @@
+//! The bounds that servers must keep, and whether they did.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+/// A server has to answer so soon after its start, also while it still reads the notes.
+const FIRST_ANSWER: Duration = Duration::from_secs(3);
+
+/// The 95th percentile of the time until another server shows a write.
+const VISIBLE: Duration = Duration::from_millis(150);
+
+/// What was measured, beside its bound.
+#[derive(Default)]
+pub(super) struct Bounds {
+    rows: String,
+    missed: Vec<String>,
+}
+
+impl Bounds {
+    pub(super) fn first_answer(&mut self, of: &str, seconds: f64) {
+        self.check(&format!("first answer, {of}"), seconds * 1000.0, FIRST_ANSWER);
+    }
+
+    pub(super) fn visible(&mut self, of: &str, p95_ms: f64) {
+        self.check(&format!("visible on another server (p95), {of}"), p95_ms, VISIBLE);
+    }
+
+    fn check(&mut self, what: &str, ms: f64, most: Duration) {
+        let most = most.as_secs_f64() * 1000.0;
+        let outcome = if ms <= most { "pass" } else { "**fail**" };
+        let _ = writeln!(self.rows, "| {what} | {ms:.0} | {most:.0} | {outcome} |");
+        if ms > most {
+            self.missed.push(format!("{what}: {ms:.0} ms, not {most:.0} ms"));
+        }
+    }
+
+    pub(super) fn table(&self) -> String {
+        format!("\n## Bounds\n| | ms | at most | |\n|---|---|---|---|\n{}", self.rows)
+    }
+
+    /// Fails unless all were kept.
+    pub(super) fn ensure_kept(&self) -> anyhow::Result<()> {
+        ensure!(self.missed.is_empty(), "{}", self.missed.join("; "));
+        Ok(())
+    }
+}
