@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::client::{Done, is_outdated};
 use super::notes::{self, SHARED};
 use super::server::TeamServer;
 use super::things;
+use super::writer::{Done, is_outdated};
 use crate::load::client::Client;
 
 /// Observations read at once.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::client::{Answer, Writer};
+use super::writer::{Answer, Writer};
 
 /// The note that all clients write.
 pub(super) const SHARED: &str = "shared.md";

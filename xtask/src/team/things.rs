@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::client::Writer;
+use super::writer::Writer;
 
 /// A client merges or deletes entities when it has this many.
 const MOST: usize = 10;
