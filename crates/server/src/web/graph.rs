@@ -102,7 +102,7 @@ fn compressed(explorer: &Explorer) -> Result<Compressed, ToolError> {
         y: rounded(|point| point.y),
         community: &layout.communities,
     };
-    let gzip = compress(&picture).map_err(broken)?;
+    let gzip = compress(&picture).map_err(|error| broken(&error))?;
     Ok(last.insert(Compressed { etag, gzip: gzip.into() }).clone())
 }
 
@@ -114,10 +114,10 @@ fn compress(picture: &Picture<'_>) -> std::io::Result<Vec<u8>> {
 
 fn uncompressed(gzip: &[u8]) -> Result<Vec<u8>, ToolError> {
     let mut decoder = GzDecoder::new(Vec::new());
-    decoder.write_all(gzip).and_then(|()| decoder.finish()).map_err(broken)
+    decoder.write_all(gzip).and_then(|()| decoder.finish()).map_err(|error| broken(&error))
 }
 
-fn broken(error: std::io::Error) -> ToolError {
+fn broken(error: &std::io::Error) -> ToolError {
     ToolError::new(ToolErrorKind::Provider, error.to_string())
 }
 

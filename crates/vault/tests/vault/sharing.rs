@@ -1,6 +1,5 @@
 //! Two accounts of one group that write the same vault.
 
-
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
