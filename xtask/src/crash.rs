@@ -66,13 +66,12 @@ fn run_lane(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<u64> {
             inspect(binary, &vault, &mut model, home.path())?;
             let found = history::inspect(&vault)?;
             let new = found.checked_sub(entries).context("the history lost entries")?;
-            let most = acknowledged + write_load::IN_PROGRESS as u64;
-            ensure!(
-                (acknowledged..=most).contains(&new),
-                "{acknowledged} writes were acknowledged and {new} are in the history"
-            );
+            // A redaction is two entries.
+            let least = acknowledged.writes + acknowledged.redactions;
+            let most = least + 2 * write_load::IN_PROGRESS as u64;
+            ensure!((least..=most).contains(&new), "{acknowledged:?}, and {new} entries are in the history");
             entries = found;
-            Ok(acknowledged)
+            Ok(acknowledged.writes)
         });
         match outcome {
             Ok(count) => acknowledged += count,

@@ -32,6 +32,28 @@ pub(super) fn inspect(vault: &Path) -> anyhow::Result<u64> {
     Ok(count)
 }
 
+/// Of each path whose last write changed nothing else and can be undone: its number, and the text before it.
+pub(super) fn undoable(vault: &Path) -> anyhow::Result<BTreeMap<String, (u64, Option<String>)>> {
+    let text = fs::read_to_string(vault.join(".quipu/history.jsonl")).unwrap_or_default();
+    let mut last: BTreeMap<String, Option<(u64, Value)>> = BTreeMap::new();
+    for line in text.lines() {
+        let write: Value = serde_json::from_str(line).with_context(|| format!("a line of the history: {line}"))?;
+        let files = write["files"].as_array().context("a write has files")?;
+        for path in files.iter().flat_map(|file| [&file["path"], &file["from"]]).filter_map(Value::as_str) {
+            let is_plain = |file: &Value| matches!(file["do"].as_str(), Some("create" | "edit" | "delete" | "revert"));
+            let alone = files.first().filter(|file| files.len() == 1 && is_plain(file));
+            last.insert(path.to_owned(), alone.cloned().zip(write["n"].as_u64()).map(|(file, number)| (number, file)));
+        }
+    }
+    let mut undoable = BTreeMap::new();
+    for (path, (number, file)) in last.into_iter().filter_map(|(path, write)| Some((path, write?))) {
+        let kept = file["old"].is_object().then(|| file["kept"].as_str().context("an old version is kept"));
+        let before = kept.transpose()?.map(|kept| fs::read_to_string(vault.join(".quipu/trash").join(kept)));
+        undoable.insert(path, (number, before.transpose()?));
+    }
+    Ok(undoable)
+}
+
 /// Follows one file of a write: it must continue where the last one about its path ended.
 fn follow(vault: &Path, file: &Value, versions: &mut BTreeMap<String, Option<String>>) -> anyhow::Result<()> {
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -1,6 +1,6 @@
 //! What the vault may look like after a kill: what was acknowledged, and for each file at most one write that was not.
 //!
-//! Three kinds of files: plain notes, whose bytes are known exactly; one note that is renamed again and again while three
+//! Three kinds of files: plain notes, whose bytes are known exactly, and of whose redacted texts nothing is left; one note that is renamed again and again while three
 //! others link to it, which must always point at the name it has; and a folder that is moved again and again, whose notes
 //! and picture are all in one place and linked with each other and with a note outside.
 
@@ -12,6 +12,8 @@ use anyhow::{Context, bail, ensure};
 use quipu_core::model::ContentHash;
 use quipu_testkit::generate::{Random, word};
 use serde_json::{Value, json};
+
+use super::history;
 
 const NOTES: usize = 40;
 const LINKING: usize = 3;
@@ -29,6 +31,11 @@ pub(super) struct Model {
     earlier: BTreeMap<String, String>,
     /// The notes that this round's client wrote whole, and so knows.
     known: BTreeSet<String>,
+    /// By the id of a note that nothing has changed in this round: its last write, and the text before it.
+    undoable: BTreeMap<String, (u64, Content)>,
+    /// Marks of texts that were redacted, and of one whose redaction is under way, by note id.
+    redacted: BTreeSet<String>,
+    redacting: BTreeMap<String, String>,
     /// The number in the renamed note's name, and whether the next one is under way.
     name: u64,
     is_renaming: bool,
@@ -89,21 +96,27 @@ impl Model {
             if coming.is_some() {
                 continue;
             }
+            let undoable = self.undoable.remove(&id).filter(|_| random.below(3) == 0);
             let earlier = self.earlier.get(&id).filter(|_| self.known.contains(&id));
-            let (tool, arguments, becomes) = match (&*now, earlier) {
-                (Some(_), _) if random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
-                (Some(now), _) if self.known.contains(&id) && random.below(3) == 0 => {
+            let (tool, arguments, becomes) = match (&*now, earlier, undoable) {
+                (_, _, Some((number, before))) => ("undo_change", json!({ "change": format!("n{number}") }), before),
+                (Some(now), ..) if random.below(30) == 0 => {
+                    self.redacting.insert(id.clone(), mark(now).to_owned());
+                    ("redact", json!({ "kind": "note", "id": id, "reason": "a secret" }), None)
+                }
+                (Some(_), ..) if random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
+                (Some(now), ..) if self.known.contains(&id) && random.below(3) == 0 => {
                     let line = format!("edited {}", random.below(1000));
                     let edits =
                         json!([{"op": "append", "text": line}, {"op": "set_property", "key": "round", "value": line}]);
                     let becomes = with_property(now, &line) + &line + "\n";
                     ("edit_node", json!({ "id": id, "edits": edits }), Some(becomes))
                 }
-                (Some(now), Some(earlier)) if now != earlier && random.below(2) == 0 => {
+                (Some(now), Some(earlier), _) if now != earlier && random.below(2) == 0 => {
                     let version = ContentHash::of(earlier.as_bytes()).to_string();
                     ("revert_node", json!({ "id": id, "version": version }), Some(earlier.clone()))
                 }
-                (existing, _) => {
+                (existing, ..) => {
                     let text = text(random);
                     let tool = if existing.is_some() { "update_node" } else { "create_node" };
                     // An update keeps the frontmatter.
@@ -130,7 +143,11 @@ impl Model {
             }
             Target::Note(id) => {
                 let (now, coming) = self.notes.get_mut(id).expect("it was sent");
-                if let Some(text) = std::mem::replace(now, coming.take().expect("it was under way")) {
+                let before = std::mem::replace(now, coming.take().expect("it was under way"));
+                if let Some(mark) = self.redacting.remove(id) {
+                    self.earlier.remove(id);
+                    self.redacted.insert(mark);
+                } else if let Some(text) = before {
                     self.earlier.insert(id.clone(), text);
                 }
             }
@@ -170,6 +187,17 @@ impl Model {
             unexplained.retain(|other| other != Path::new(&path));
         }
         self.settle_place(vault, &mut unexplained)?;
+        for (id, mark) in std::mem::take(&mut self.redacting) {
+            // Whole or not at all.
+            if self.notes[&id].0.is_none() {
+                self.redacted.insert(mark);
+            }
+        }
+        for mark in std::mem::take(&mut self.redacted) {
+            ensure!(!is_left(vault, mark.as_bytes())?, "{mark} was redacted and is still below the vault");
+        }
+        self.undoable = history::undoable(vault)?;
+        self.undoable.retain(|id, _| self.notes.contains_key(id));
         if !unexplained.is_empty() {
             bail!("left in the vault: {unexplained:?}");
         }
@@ -241,7 +269,26 @@ fn with_property(text: &str, value: &str) -> String {
     format!("---\nround: {value}\n---\n{}", &text[frontmatter(text).len()..])
 }
 
-/// A note with links and tags. Now and then a long one, since a long write is easier to catch half done.
+/// The mark of a text: its last line, which no other text has.
+fn mark(text: &str) -> &str {
+    text.lines().rfind(|line| line.starts_with("mark ")).unwrap_or(text)
+}
+
+/// Whether a file at or below a path has these bytes.
+fn is_left(path: &Path, bytes: &[u8]) -> anyhow::Result<bool> {
+    if !path.is_dir() {
+        let found = fs::read(path).with_context(|| path.display().to_string())?;
+        return Ok(memchr::memmem::find(&found, bytes).is_some());
+    }
+    for entry in fs::read_dir(path)? {
+        if is_left(&entry?.path(), bytes)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A note with links, tags and a mark. Now and then a long one, since a long write is easier to catch half done.
 fn text(random: &mut Random) -> String {
     let words = if random.below(10) == 0 { 5_000 } else { 5 + random.below(100) };
     let mut text = format!("# {}\n\n", word(random.below(1000)));
@@ -252,6 +299,6 @@ fn text(random: &mut Random) -> String {
             _ => text.push_str(["storm ", "anchor ", "knot ", "嵐の夜 "][random.below(4)]),
         }
     }
-    text.push('\n');
+    text.push_str(&format!("\nmark {:08x}{:08x}\n", random.below(1 << 32), random.below(1 << 32)));
     text
 }

@@ -23,8 +23,16 @@ const EARLY: usize = 4;
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Writes until the server is dead; returns how many writes it acknowledged.
-pub(super) fn run(binary: &Path, vault: &Path, model: &mut Model, random: &mut Random) -> anyhow::Result<u64> {
+/// What a server acknowledged.
+#[derive(Debug, Default)]
+pub(super) struct Acknowledged {
+    pub(super) writes: u64,
+    /// Those of them that are redactions.
+    pub(super) redactions: u64,
+}
+
+/// Writes until the server is dead; returns what it acknowledged.
+pub(super) fn run(binary: &Path, vault: &Path, model: &mut Model, random: &mut Random) -> anyhow::Result<Acknowledged> {
     let mut server = super::server(binary, vault);
     server.stderr(std::process::Stdio::null());
     let (mut child, mut wire) = Client::start(&mut server).context("the server did not start")?.into_parts();
@@ -40,7 +48,7 @@ pub(super) fn run(binary: &Path, vault: &Path, model: &mut Model, random: &mut R
         // `kill` sends SIGKILL, which a process cannot handle.
         child.kill().and_then(|()| child.wait())
     });
-    let mut acknowledged = 0;
+    let mut acknowledged = Acknowledged::default();
     let outcome = write_on(&mut wire, model, random, &mut acknowledged, &started);
     killer.join().expect("the killer does not panic").context("the server could not be killed")?;
     match outcome {
@@ -54,23 +62,24 @@ fn write_on(
     wire: &mut Wire,
     model: &mut Model,
     random: &mut Random,
-    acknowledged: &mut u64,
+    acknowledged: &mut Acknowledged,
     started: &Sender<()>,
 ) -> anyhow::Result<std::convert::Infallible> {
     wire.shake_hands()?;
-    let mut sent: HashMap<u64, Target> = HashMap::new();
+    let mut sent: HashMap<u64, (Target, &str)> = HashMap::new();
     loop {
         while sent.len() < IN_PROGRESS {
             let write = model.next_write(random);
-            sent.insert(wire.send_call(write.tool, &write.arguments)?, write.target);
+            sent.insert(wire.send_call(write.tool, &write.arguments)?, (write.target, write.tool));
         }
         let answer = wire.receive()?;
-        let target = sent.remove(&answer.id).context("a response to an unknown request")?;
+        let (target, tool) = sent.remove(&answer.id).context("a response to an unknown request")?;
         if answer.value().is_none() {
-            bail!("a write failed: {}", answer.message);
+            bail!("{tool} failed: {}", answer.message);
         }
         model.acknowledge(&target);
-        *acknowledged += 1;
+        acknowledged.writes += 1;
+        acknowledged.redactions += u64::from(tool == "redact");
         // The killing thread may have ended already.
         let _ = started.send(());
     }

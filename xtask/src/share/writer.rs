@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
+use quipu_core::model::ContentHash;
 use quipu_testkit::client::{Answer, Client};
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
@@ -46,6 +47,8 @@ pub(super) struct Writer<'a> {
     number: u64,
     random: Random,
     tally: Tally,
+    /// By note id: the text before the last write, while nothing else can have changed it.
+    earlier: BTreeMap<String, String>,
 }
 
 /// Why a write has no answer.
@@ -58,7 +61,7 @@ enum Silence {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(binary: &'a Path, vault: &'a Path, number: u64) -> Self {
-        Self { binary, vault, number, random: Random(number + 1), tally: Tally::default() }
+        Self { binary, vault, number, random: Random(number + 1), tally: Tally::default(), earlier: BTreeMap::new() }
     }
 
     pub(super) fn write_until(mut self, is_over: &AtomicBool) -> anyhow::Result<Tally> {
@@ -79,10 +82,11 @@ impl<'a> Writer<'a> {
                     return Ok(self.tally);
                 }
                 steps += 1;
-                let outcome = match self.random.below(5) {
+                let outcome = match self.random.below(6) {
                     0 | 1 => self.remember(&mut client, &mut entity, steps),
                     2 | 3 => self.change_a_note(&mut client, steps),
-                    _ => self.move_a_note(&mut client),
+                    4 => self.move_a_note(&mut client),
+                    _ => self.move_a_folder(&mut client),
                 };
                 match outcome {
                     Ok(()) => self.tally.acknowledged += 1,
@@ -183,7 +187,54 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// A note of this client's own made, changed or deleted.
+    /// A folder of this client's own, with two notes that nothing else links to, made or moved to its other place.
+    fn move_a_folder(&mut self, client: &mut Client) -> Result<(), Silence> {
+        let (me, number) = (format!("client{}", self.number), self.number);
+        let folders = ["here", "deep/there"].map(|place| format!("{me}/{place}"));
+        let notes = [("part", format!("[[whole{number}]]\n")), ("whole", format!("[[part{number}]]\n"))];
+        let path = |folder: &str, name: &str| format!("{folder}/{name}{number}.md");
+        let mut found = Vec::new();
+        for (folder, (name, _)) in folders.iter().flat_map(|folder| notes.iter().map(move |note| (folder, note))) {
+            if self.settled(&path(folder, name))?.is_some() {
+                found.push(folder.clone());
+            }
+        }
+        if found.iter().any(|folder| *folder != found[0]) {
+            return Err(Silence::Wrong(anyhow::anyhow!("a moved folder is in two places: {found:?}")));
+        }
+        if found.len() < notes.len() {
+            let folder = found.first().unwrap_or(&folders[0]);
+            for (name, text) in &notes {
+                let id = path(folder, name);
+                if self.settled(&id)?.is_none() {
+                    self.expect(&id, None, Some(text));
+                    self.call(client, "create_node", &json!({ "id": id, "content": text }))?;
+                    self.tally.notes.insert(id, Expected::Acknowledged(Some(text.clone())));
+                }
+            }
+            return Ok(());
+        }
+        let (from, to) = if found[0] == folders[0] { (&folders[0], &folders[1]) } else { (&folders[1], &folders[0]) };
+        for (name, text) in &notes {
+            self.expect(&path(from, name), Some(text), None);
+            self.expect(&path(to, name), None, Some(text));
+        }
+        let moved = json!({ "id": format!("{from}/"), "to": format!("{to}/") });
+        self.call(client, "move_node", &moved)?;
+        for (name, text) in notes {
+            self.tally.notes.insert(path(from, name), Expected::Acknowledged(None));
+            self.tally.notes.insert(path(to, name), Expected::Acknowledged(Some(text)));
+        }
+        Ok(())
+    }
+
+    /// A write of a note is under way.
+    fn expect(&mut self, id: &str, before: Option<&String>, after: Option<&String>) {
+        let expected = Expected::UnderWay { before: before.cloned(), after: after.cloned() };
+        self.tally.notes.insert(id.to_owned(), expected);
+    }
+
+    /// A note of this client's own made, changed, deleted, redacted, or given an earlier text.
     fn change_a_note(&mut self, client: &mut Client, step: u64) -> Result<(), Silence> {
         let id = format!("client{}/note{}.md", self.number, self.random.below(6));
         let before = self.settled(&id)?;
@@ -191,6 +242,13 @@ impl<'a> Writer<'a> {
         let (tool, arguments, after) = match &before {
             None => ("create_node", json!({ "id": id, "content": text }), Some(text.clone())),
             Some(_) if self.random.below(4) == 0 => ("delete_node", json!({ "id": id }), None),
+            Some(_) if self.random.below(12) == 0 => {
+                ("redact", json!({ "kind": "note", "id": id, "reason": "a secret" }), None)
+            }
+            Some(_) if self.earlier.contains_key(&id) && self.random.below(2) == 0 => {
+                let earlier = self.earlier[&id].clone();
+                self.go_back(client, &id, &earlier)?
+            }
             // Done twice, the line is there twice.
             Some(before) if self.random.below(2) == 0 => {
                 let line = format!("edit {step}");
@@ -203,13 +261,36 @@ impl<'a> Writer<'a> {
                 ("update_node", json!({ "id": id, "content": text }), Some(text.clone()))
             }
         };
-        self.tally.notes.insert(id.clone(), Expected::UnderWay { before, after: after.clone() });
+        self.earlier.remove(&id);
+        self.expect(&id, before.as_ref(), after.as_ref());
         let answer = self.call(client, tool, &arguments)?;
         if tool == "delete_node" && answer["deleted"] != true {
             return Err(Silence::Wrong(anyhow::anyhow!("{id} was not deleted: {answer}")));
         }
+        if let Some(before) = before.filter(|_| tool != "redact") {
+            self.earlier.insert(id.clone(), before);
+        }
         self.tally.notes.insert(id, Expected::Acknowledged(after));
         Ok(())
+    }
+
+    /// A call by which a note gets the text that it had before this client's last write.
+    fn go_back(
+        &mut self,
+        client: &mut Client,
+        id: &str,
+        earlier: &str,
+    ) -> Result<(&'static str, Value, Option<String>), Silence> {
+        let after = Some(earlier.to_owned());
+        // The history shows the note, which it must have been to be written.
+        let history = self.call(client, "node_history", &json!({ "id": id, "limit": 1 }))?;
+        let change = &history["versions"][0]["change"];
+        if change.is_string() && self.random.below(2) == 0 {
+            // Done twice, it is refused.
+            return Ok(("undo_change", json!({ "change": change }), after));
+        }
+        let version = ContentHash::of(earlier.as_bytes()).to_string();
+        Ok(("revert_node", json!({ "id": id, "version": version }), after))
     }
 
     /// What a note of this client's own holds now: one that was under way is looked at, as a person would.

@@ -103,14 +103,13 @@ pub fn tasks(text: &str) -> Vec<TaskItem> {
     tasks.into_iter().map(item).collect()
 }
 
-/// The `#tags` in the body, with their lines.
-pub fn inline_tags(text: &str) -> Vec<(Tag, usize)> {
+/// The `#tags` in the body, with their names' positions in the text.
+pub fn inline_tags(text: &str) -> Vec<(Tag, Range<usize>)> {
     let (_, body_start) = frontmatter::read(text);
     let body = &text[body_start..];
-    let mut lines = LineCounter::new(text);
     let mut tags = markdown::read(body).tags;
     tags.sort_by_key(|tag| tag.start);
-    tags.into_iter().map(|tag| (Tag::new(&body[tag.clone()]), lines.line_of(body_start + tag.start))).collect()
+    tags.into_iter().map(|tag| (Tag::new(&body[tag.clone()]), body_start + tag.start..body_start + tag.end)).collect()
 }
 
 /// The line of a position, from 1.

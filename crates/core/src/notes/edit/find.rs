@@ -257,7 +257,8 @@ pub(super) fn tags_with_space(tags: &[String]) -> Option<String> {
 /// The warning for removed tags that the body still has.
 pub(super) fn inline_tags_left(text: &str, removed: &[String]) -> Option<String> {
     let left = parse::inline_tags(text).into_iter().filter(|(tag, _)| removed.contains(&tag.folded));
-    let places: Vec<String> = left.map(|(tag, line)| format!("#{} in line {line}", tag.name)).collect();
+    let line = |at: usize| parse::line_of(text.as_bytes(), at);
+    let places: Vec<String> = left.map(|(tag, at)| format!("#{} in line {}", tag.name, line(at.start))).collect();
     let more = if places.len() > MAX_CANDIDATES { " and more" } else { "" };
     let shown = places.iter().take(MAX_CANDIDATES).cloned().collect::<Vec<_>>().join(", ");
     let remove = "only the frontmatter was changed; remove these with replace";
