@@ -17,7 +17,7 @@ fn tells_case_apart(client: &Client) -> bool {
 fn a_write_goes_to_the_file_spelled_exactly() {
     let mut client = Client::open(PAIR);
     if !tells_case_apart(&client) {
-        return quipu_testkit::quipu_testkit::skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     assert_eq!(client.answer("get_document", json!({ "path": "moloch.md" }))["content"], "lower\n");
     client.answer("update_node", json!({ "id": "moloch.md", "content": "new lower\n" }));
@@ -34,7 +34,7 @@ fn a_repeated_delete_leaves_the_note_that_differs_in_case() {
     for deleted in ["Moloch.md", "moloch.md"] {
         let mut client = Client::open(PAIR);
         if !tells_case_apart(&client) {
-            return quipu_testkit::quipu_testkit::skip("this disk does not tell case apart");
+            return quipu_testkit::skip("this disk does not tell case apart");
         }
         let other = if deleted == "Moloch.md" { "moloch.md" } else { "Moloch.md" };
         let text = client.read(other);
@@ -88,7 +88,7 @@ fn a_delete_of_another_client_is_not_repeated_on_the_note_that_differs_in_case()
 fn files_that_differ_only_in_case_are_all_listed_and_reachable() {
     let mut client = Client::open(PAIR);
     if !tells_case_apart(&client) {
-        return quipu_testkit::quipu_testkit::skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     let listed = client.answer("list_nodes", json!({}));
     assert_eq!(ids(&listed["nodes"]), ["Moloch.md", "a.md", "moloch.md"]);
@@ -111,7 +111,7 @@ fn files_that_differ_only_in_case_are_all_listed_and_reachable() {
 fn an_ambiguous_read_names_the_others_and_an_ambiguous_write_is_refused() {
     let mut client = Client::open(PAIR);
     if !tells_case_apart(&client) {
-        return quipu_testkit::quipu_testkit::skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     for (tool, argument) in [("get_node", "id"), ("get_document", "path"), ("ubp_get_page", "filepath")] {
         let result = client.call(tool, json!({ argument: "MOLOCH.md" }));
@@ -138,7 +138,7 @@ fn an_ambiguous_read_names_the_others_and_an_ambiguous_write_is_refused() {
 fn new_file_is_found_by_its_exact_spelling() {
     let mut client = Client::open("//- Moloch.md\nupper\n//- a.md\n");
     if !tells_case_apart(&client) {
-        return quipu_testkit::quipu_testkit::skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     assert_eq!(client.answer("get_node", json!({ "id": "moloch.md" }))["content"], "upper\n");
     client.write("moloch.md", "lower\n");
@@ -221,7 +221,7 @@ fn frontmatter_without_a_last_line_break_survives_a_new_text() {
 fn every_tool_that_reads_warns_of_an_id_that_several_notes_match() {
     let mut client = Client::open(PAIR);
     if !tells_case_apart(&client) {
-        return quipu_testkit::quipu_testkit::skip("this disk does not tell case apart");
+        return quipu_testkit::skip("this disk does not tell case apart");
     }
     client.answer("get_node", json!({ "id": "moloch.md" }));
     client.answer("update_node", json!({ "id": "moloch.md", "content": "new\n" }));
