@@ -1,17 +1,18 @@
 //! What changed lately in notes and memory, in one order; also to one entity.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::Knowledge;
 use crate::index::IndexError;
 use crate::memory::{EntityId, Memory, MemoryError, merges};
 use crate::ports::{ChangeNumber, LoggedChange, LoggedWrite, MemoryItem, WriteFilter, WriteNumber};
 
-/// Changes that are looked at when no cursor says where to begin.
-const SCANNED: usize = 5_000;
+/// Changes of a log that are looked at when no cursor says where to begin.
+const MAX_SCANNED: usize = 100_000;
 
-/// Log entries of memory that are read at a time.
-const BATCH: usize = 200;
+/// Log entries that are read at a time: few at first, since most calls want the newest ones.
+const FIRST_BATCH: usize = 200;
+const MAX_BATCH: usize = 10_000;
 
 /// A position in both logs: everything up to it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub struct RecentChanges {
     pub cursor: ChangeCursor,
     /// Whether changes that match are left out: older ones without a cursor, newer ones after one.
     pub is_cut: bool,
+    /// The time of the oldest change that was looked at, if a log is too long to be searched to its end.
+    pub searched_since_ns: Option<i64>,
 }
 
 /// Why the logs could not be read.
@@ -89,6 +92,14 @@ impl RecentChange {
         match self {
             Self::Notes(write) => write.at_ns,
             Self::Memory(change) => change.author.at_ns,
+        }
+    }
+
+    /// Its number in its log.
+    fn number(&self) -> i64 {
+        match self {
+            Self::Notes(write) => write.number.0,
+            Self::Memory(change) => change.number.0,
         }
     }
 
@@ -151,22 +162,45 @@ impl Knowledge {
                 .cursor
                 .map_or(ChangeNumber(0), |it| if it.change.0 > head.change.0 { ChangeNumber(0) } else { it.change }),
         };
-        let scanned = if filter.cursor.is_some() { usize::MAX } else { SCANNED };
-        let limit = if filter.entity.is_some() { 0 } else { scanned };
-        let notes = WriteFilter { after: after.write, since_ns: filter.since_ns, limit, ..WriteFilter::default() };
-        let mut notes = self.vault.writes(&notes).map_err(IndexError::from)?;
-        notes.reverse();
+        let notes = if filter.entity.is_some() {
+            Scanned::default()
+        } else {
+            let older_than = |before, limit| {
+                let before = WriteNumber(before);
+                let filter = WriteFilter {
+                    after: after.write,
+                    before,
+                    since_ns: filter.since_ns,
+                    limit,
+                    ..WriteFilter::default()
+                };
+                let writes = self.vault.writes(&filter).map_err(IndexError::from)?;
+                Ok(writes.into_iter().map(RecentChange::Notes).collect())
+            };
+            scan(filter, (after.write.0, MAX_SCANNED), older_than, |it| Ok(Some(it)))?
+        };
         let learned = match (memory, filter.entity) {
             (Some(memory), Some(entity)) => {
                 let mut about = AboutEntity { memory, entities: BTreeSet::from([entity]) };
-                let narrowed = |change: LoggedChange| about.narrowed(change);
-                memory_changes(memory, after.change, filter.since_ns, usize::MAX, narrowed)?
+                let older_than = |before, limit| changes_before(memory, ChangeNumber(before), limit);
+                scan(filter, (after.change.0, usize::MAX), older_than, |it| about.narrowed(it))?
             }
-            (Some(memory), None) => memory_changes(memory, after.change, filter.since_ns, scanned, |it| Ok(Some(it)))?,
-            (None, _) => Vec::new(),
+            (Some(memory), None) => {
+                let older_than = |before, limit| changes_before(memory, ChangeNumber(before), limit);
+                scan(filter, (after.change.0, MAX_SCANNED), older_than, |it| Ok(Some(it)))?
+            }
+            (None, _) => Scanned::default(),
         };
-        Ok(selected(merged(notes, learned), filter, after, head))
+        let searched_since_ns = notes.since_ns.max(learned.since_ns);
+        let (changes, cursor, is_cut) = selected(merged(notes.found, learned.found), filter, after, head);
+        Ok(RecentChanges { changes, cursor, is_cut, searched_since_ns })
     }
+}
+
+/// The newest log entries of memory before a number, newest first.
+fn changes_before(memory: &Memory, before: ChangeNumber, limit: usize) -> Result<Vec<RecentChange>, RecentError> {
+    let changes = memory.store().log_before(before, limit).map_err(MemoryError::from)?;
+    Ok(changes.into_iter().map(RecentChange::Memory).collect())
 }
 
 /// The parts of the log that are about an entity.
@@ -178,10 +212,11 @@ struct AboutEntity<'m> {
 
 impl AboutEntity<'_> {
     /// A log entry with only the steps about the entity; `None` if there are none. Call it newest first.
-    fn narrowed(&mut self, mut change: LoggedChange) -> Result<Option<LoggedChange>, MemoryError> {
+    fn narrowed(&mut self, change: RecentChange) -> Result<Option<RecentChange>, RecentError> {
+        let RecentChange::Memory(mut change) = change else { return Ok(None) };
         for (from, into) in merges(&change) {
             // After an undone merge the other entity is there again, with its own history.
-            if self.entities.contains(&into) && self.memory.store().entities(&[from])?.pop().flatten().is_none() {
+            if self.entities.contains(&into) && self.is_gone(from)? {
                 self.entities.insert(from);
             }
         }
@@ -197,77 +232,141 @@ impl AboutEntity<'_> {
         change
             .steps
             .sort_by_key(|(before, after)| !matches!(after.as_ref().or(before.as_ref()), Some(MemoryItem::Entity(_))));
-        Ok(Some(change).filter(|change| !change.steps.is_empty()))
+        Ok(Some(change).filter(|change| !change.steps.is_empty()).map(RecentChange::Memory))
+    }
+
+    fn is_gone(&self, entity: EntityId) -> Result<bool, RecentError> {
+        let found = self.memory.store().entities(&[entity]).map_err(MemoryError::from)?;
+        Ok(found.iter().all(Option::is_none))
     }
 }
 
-/// The log entries of memory after a number that are `wanted`, oldest first.
-fn memory_changes(
-    memory: &Memory,
-    after: ChangeNumber,
-    since_ns: i64,
-    limit: usize,
-    mut wanted: impl FnMut(LoggedChange) -> Result<Option<LoggedChange>, MemoryError>,
-) -> Result<Vec<LoggedChange>, MemoryError> {
-    let mut found: Vec<LoggedChange> = Vec::new();
-    let mut before = ChangeNumber(i64::MAX);
-    loop {
-        let batch = memory.store().log_before(before, BATCH)?;
-        let Some(oldest) = batch.last() else { break };
-        before = oldest.number;
-        let is_last = oldest.number.0 <= after.0 || oldest.author.at_ns < since_ns || found.len() >= limit;
-        for change in batch.into_iter().filter(|change| change.number.0 > after.0) {
-            found.extend(wanted(change)?);
+/// The changes of one log that match.
+#[derive(Default)]
+struct Scanned {
+    /// Oldest first: one more than the limit at most, the newest ones, or after a cursor the oldest ones.
+    found: Vec<RecentChange>,
+    /// The time of the oldest change that was looked at, if the scan ended at its maximum.
+    since_ns: Option<i64>,
+}
+
+/// Reads a log from its end until enough changes match, or to the number `after`. Without a cursor it looks at `max_scanned`
+/// changes; after a cursor at all, since none may be skipped.
+fn scan(
+    filter: &RecentFilter,
+    (after, max_scanned): (i64, usize),
+    older_than: impl Fn(i64, usize) -> Result<Vec<RecentChange>, RecentError>,
+    mut narrowed: impl FnMut(RecentChange) -> Result<Option<RecentChange>, RecentError>,
+) -> Result<Scanned, RecentError> {
+    let mut found: VecDeque<RecentChange> = VecDeque::new();
+    let (mut before, mut limit, mut scanned, mut since_ns) = (i64::MAX, FIRST_BATCH, 0, None);
+    'log: loop {
+        let batch = older_than(before, limit.min(max_scanned))?;
+        limit = (limit * 4).min(MAX_BATCH);
+        let Some((oldest, at_ns)) = batch.last().map(|oldest| (oldest.number(), oldest.at_ns())) else { break };
+        before = oldest;
+        scanned += batch.len();
+        for change in batch.into_iter().filter(|change| change.number() > after) {
+            let Some(change) = narrowed(change)?.filter(|change| change.is_wanted(filter)) else { continue };
+            found.push_front(change);
+            if found.len() > filter.limit + 1 {
+                found.pop_back();
+            }
+            if found.len() > filter.limit && filter.cursor.is_none() {
+                break 'log;
+            }
         }
-        if is_last {
+        if oldest <= after || at_ns < filter.since_ns {
+            break;
+        }
+        if scanned >= max_scanned && filter.cursor.is_none() {
+            since_ns = Some(at_ns).filter(|_| oldest > 1);
             break;
         }
     }
-    found.reverse();
-    Ok(found)
+    Ok(Scanned { found: found.into(), since_ns })
 }
 
-/// Both logs by time; each keeps its own order.
-fn merged(notes: Vec<LoggedWrite>, learned: Vec<LoggedChange>) -> Vec<RecentChange> {
+/// Both logs by time, oldest first; each keeps its own order.
+fn merged(notes: Vec<RecentChange>, learned: Vec<RecentChange>) -> Vec<RecentChange> {
     let (mut notes, mut learned) = (notes.into_iter().peekable(), learned.into_iter().peekable());
     let mut all = Vec::new();
     loop {
         let is_note = match (notes.peek(), learned.peek()) {
-            (Some(note), Some(change)) => note.at_ns <= change.author.at_ns,
+            (Some(note), Some(change)) => note.at_ns() <= change.at_ns(),
             (note, _) => note.is_some(),
         };
-        let next =
-            if is_note { notes.next().map(RecentChange::Notes) } else { learned.next().map(RecentChange::Memory) };
-        match next {
+        match if is_note { notes.next() } else { learned.next() } {
             Some(next) => all.push(next),
             None => return all,
         }
     }
 }
 
-fn selected(all: Vec<RecentChange>, filter: &RecentFilter, after: ChangeCursor, head: ChangeCursor) -> RecentChanges {
-    let mut cursor = after;
-    let mut changes = Vec::new();
-    let mut is_cut = false;
-    for change in all {
-        let is_wanted = change.is_wanted(filter);
-        // After a cursor the oldest changes come first, so that none is skipped.
-        if is_wanted && filter.cursor.is_some() && changes.len() == filter.limit {
-            is_cut = true;
-            break;
-        }
-        match &change {
-            RecentChange::Notes(write) => cursor.write = write.number,
-            RecentChange::Memory(change) => cursor.change = change.number,
-        }
-        if is_wanted {
-            changes.push(change);
+/// The changes to list, newest first, the cursor after them, and whether others are left out.
+fn selected(
+    mut all: Vec<RecentChange>,
+    filter: &RecentFilter,
+    after: ChangeCursor,
+    head: ChangeCursor,
+) -> (Vec<RecentChange>, ChangeCursor, bool) {
+    let is_cut = all.len() > filter.limit;
+    let mut cursor = head;
+    if is_cut && filter.cursor.is_some() {
+        // The oldest ones come first, so that none is skipped.
+        all.truncate(filter.limit);
+        cursor = after;
+        for change in &all {
+            match change {
+                RecentChange::Notes(write) => cursor.write = write.number,
+                RecentChange::Memory(change) => cursor.change = change.number,
+            }
         }
     }
-    changes.reverse();
-    if filter.cursor.is_none() {
-        is_cut = changes.len() > filter.limit;
-        changes.truncate(filter.limit);
+    all.reverse();
+    all.truncate(filter.limit);
+    (all, cursor, is_cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten writes, one a second, by two clients in turn.
+    fn scanned(filter: &RecentFilter, after: i64, max_scanned: usize) -> (Vec<i64>, Option<i64>) {
+        let write = |number| {
+            let by = if number % 2 == 0 { "even" } else { "odd" }.to_owned();
+            RecentChange::Notes(LoggedWrite {
+                number: WriteNumber(number),
+                at_ns: number,
+                by,
+                files: Vec::new(),
+                unlisted: 0,
+            })
+        };
+        let older_than =
+            |before: i64, limit| Ok((1..=10).rev().filter(|number| *number < before).take(limit).map(write).collect());
+        let scanned = scan(filter, (after, max_scanned), older_than, |it| Ok(Some(it))).unwrap();
+        (scanned.found.iter().map(RecentChange::number).collect(), scanned.since_ns)
     }
-    RecentChanges { changes, cursor: if is_cut && filter.cursor.is_some() { cursor } else { head }, is_cut }
+
+    #[test]
+    fn a_log_is_searched_until_enough_changes_match_and_its_end_is_told() {
+        let since_ns = i64::MIN;
+        let filter = RecentFilter {
+            since_ns,
+            cursor: None,
+            kinds: Vec::new(),
+            by: Some("EVEN".to_owned()),
+            entity: None,
+            limit: 2,
+        };
+        assert_eq!(scanned(&filter, 0, 4), (vec![8, 10], Some(7)), "the search ended at its maximum");
+        assert_eq!(scanned(&filter, 0, 100), (vec![6, 8, 10], None), "one more than the limit is enough");
+        assert_eq!(scanned(&RecentFilter { limit: 9, ..filter.clone() }, 0, 100), (vec![2, 4, 6, 8, 10], None));
+        assert_eq!(scanned(&RecentFilter { since_ns: 9, limit: 9, ..filter.clone() }, 0, 100).0, [10]);
+        // After a cursor none is skipped, however many there are.
+        let cursor = Some(ChangeCursor { write: WriteNumber(1), change: ChangeNumber(0) });
+        assert_eq!(scanned(&RecentFilter { cursor, ..filter }, 1, 4), (vec![2, 4, 6], None));
+    }
 }

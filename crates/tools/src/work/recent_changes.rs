@@ -33,7 +33,7 @@ pub(crate) struct Params {
     /// All by default.
     #[serde(default)]
     kinds: Vec<Kind>,
-    /// Part of a client's name; "outside" for other programs.
+    /// Part of a client's name; "outside": other programs.
     by: Option<String>,
     /// Only of this entity.
     entity_id: Option<i64>,
@@ -148,6 +148,12 @@ impl Tool for RecentChanges {
                 "older ones exist: raise limit, or narrow since, kinds or by"
             };
             call.warn(format!("{} changes are listed; {rest}", found.changes.len()));
+        }
+        if let Some(since_ns) = found.searched_since_ns {
+            let since = iso_utc(since_ns);
+            call.warn(format!(
+                "changes before {since} were not searched; for one note node_history goes further back; for one entity `entity_id` does"
+            ));
         }
         let snapshot = call.knowledge.snapshot();
         let shown = |change| shown(call.knowledge, &snapshot, memory, change);
@@ -394,6 +400,27 @@ mod tests {
         let (code, message) = harness.fails("recent_changes", json!({"entity_id": 9}));
         let expected = ("NODE_NOT_FOUND", "there is no entity 9, and no change of it is in the log");
         assert_eq!((code.as_str(), message.as_str()), expected);
+    }
+
+    /// However many changes others made since.
+    #[test]
+    fn an_old_change_is_found_by_its_client_and_its_kind() {
+        let harness = Harness::new("//- a.md\nx\n");
+        let by = |name: &str, tool: &str, arguments: Value| {
+            harness.clock.advance(1_000_000);
+            harness.called_by(&Session::named(name), tool, arguments);
+        };
+        by("rare", "edit_node", json!({"id": "a.md", "edits": [{"op": "append", "text": "y"}]}));
+        by("rare", "create_entity", json!({"name": "Ada", "entity_type": "User"}));
+        for number in 0..5_100 {
+            by("busy", "create_observation", json!({"entity_id": 1, "text_content": format!("fact {number}")}));
+        }
+        assert_eq!(
+            summaries(&harness.call("recent_changes", json!({"by": "rare"}))),
+            ["rare entity 1: + entity 1 User: Ada", "rare note a.md: edited, +2 characters"]
+        );
+        let entities = harness.call("recent_changes", json!({"kinds": ["entity"], "limit": 1}));
+        assert_eq!(summaries(&entities), ["rare entity 1: + entity 1 User: Ada"]);
     }
 
     #[test]
