@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::memory::EntityId;
-use crate::model::{ContentHash, VaultPath};
+use crate::model::{ContentHash, NoteId, VaultPath};
 use crate::warnings::Told;
 
 /// Longer names are cut, since memory logs the name with every change. Over HTTP a name ends with the name of the token,
@@ -56,6 +56,8 @@ struct ShownNote {
     edition: u64,
     /// Whether other servers can know of it, see [`crate::ports::ShownNotes`].
     is_recorded: bool,
+    /// The id that the note had when this server last read it for the client.
+    id: Option<NoteId>,
 }
 
 /// A version of a file that a client was shown, and how much of it.
@@ -179,6 +181,22 @@ impl Session {
     /// Records that a version was shown, `whole` or without its text. Parts of that version shown before still count.
     pub(crate) fn show(&self, path: &VaultPath, hash: ContentHash, whole: bool) {
         self.lock().show(path, hash, |before| if whole { Extent::Whole } else { before });
+    }
+
+    /// Records under which id a note was read.
+    pub(crate) fn show_id(&self, path: &VaultPath, id: &NoteId) {
+        if let Some(shown) = self.lock().shown.get_mut(path) {
+            shown.id = Some(id.clone());
+        }
+    }
+
+    /// Whether the client read this version of a note under an id.
+    pub(crate) fn knows_by_id(&self, path: &VaultPath, hash: ContentHash, id: &str) -> bool {
+        let state = self.lock();
+        state.shown.get(path).is_some_and(|shown| {
+            shown.version.as_ref().is_some_and(|version| version.hash == hash)
+                && shown.id.as_ref().is_some_and(|known| known.as_str() == id)
+        })
     }
 
     /// Records that some characters of a version were shown, whose text has `total`.
@@ -322,8 +340,10 @@ impl SessionState {
 
     fn set_shown(&mut self, path: VaultPath, version: Option<ShownVersion>) {
         self.edition += 1;
-        let is_recorded = self.shown.get(&path).is_some_and(|known| known.is_recorded && known.version == version);
-        self.shown.insert(path, ShownNote { version, edition: self.edition, is_recorded });
+        let known = self.shown.get(&path);
+        let is_recorded = known.is_some_and(|known| known.is_recorded && known.version == version);
+        let id = known.and_then(|known| known.id.clone()).filter(|_| version.is_some());
+        self.shown.insert(path, ShownNote { version, edition: self.edition, is_recorded, id });
     }
 }
 

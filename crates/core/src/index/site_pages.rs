@@ -63,13 +63,26 @@ pub(super) fn without_language(path: &str) -> impl Iterator<Item = &str> {
     rest.into_iter().chain(rest.and_then(|rest| rest.strip_prefix("docs/")))
 }
 
+/// The codes of ISO 639-1, which sites use for their languages. Other short folders, such as `ui`, are no languages.
+const LANGUAGES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de \
+    dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it \
+    iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd \
+    ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su \
+    sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu";
+
+/// Scripts in which sites write one language.
+const SCRIPTS: [&str; 5] = ["arab", "cyrl", "hans", "hant", "latn"];
+
 /// `en`, `pt-br`, `zh-hans`, `es-419`.
 fn is_language(folded: &str) -> bool {
-    let (language, region) = folded.split_once(['-', '_']).unwrap_or((folded, "xx"));
-    language.len() == 2
-        && language.bytes().all(|byte| byte.is_ascii_lowercase())
-        && (2..=4).contains(&region.len())
-        && region.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    let (language, region) = folded.split_once(['-', '_']).map_or((folded, None), |(it, region)| (it, Some(region)));
+    let is_region = |region: &str| match region.len() {
+        2 => region.bytes().all(|byte| byte.is_ascii_lowercase()),
+        4 => SCRIPTS.contains(&region),
+        3 => region.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    };
+    LANGUAGES.split(' ').any(|code| code == language) && region.is_none_or(is_region)
 }
 
 /// The last two parts of a path that has them.
@@ -173,6 +186,17 @@ mod tests {
         check(&mdn, "files/fr/web/x.md", "/en-US/docs/Web/HTML", Some("files/fr/web/html/index.md"));
         check(&mdn[..1], "files/fr/web/x.md", "/en-US/docs/Web/HTML", Some("files/en-us/web/html/index.md"));
         check(&mdn[..1], "x.md", "/about/docs/Web/HTML", None);
+    }
+
+    #[test]
+    fn a_short_folder_that_is_no_language_is_part_of_the_path() {
+        let vault = ["misc/deep/setup.md"];
+        for target in ["/ui/setup", "/go/setup", "/db/docs/setup", "/en-docs/setup", "/v2/setup", "/xx/setup"] {
+            check(&vault, "x.md", target, None);
+        }
+        for target in ["/en/setup", "/pt-br/setup", "/zh-hans/docs/setup", "/es-419/setup", "/zh_CN/setup"] {
+            check(&vault, "x.md", target, Some("misc/deep/setup.md"));
+        }
     }
 
     #[test]

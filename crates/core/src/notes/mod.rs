@@ -15,7 +15,7 @@ mod revert;
 mod undo_write;
 mod update;
 
-pub use create::NewNote;
+pub use create::{NewNote, PlannedNote};
 pub use edit::find::heading as find_section;
 pub use edit::{Edit, EditProblem, EditedNote, NoteEdits, Position};
 pub use error::NoteError;
@@ -102,7 +102,8 @@ impl Knowledge {
     }
 
     /// Whether a spelling that differs in case from the found note is the exact path of another note, which was deleted. A
-    /// repeated delete must not delete the found one.
+    /// repeated delete must not delete the found one. A client that read the found note under this id means it: while the other
+    /// one existed, the id was that one's.
     fn names_another(
         &self,
         session: &Session,
@@ -113,6 +114,9 @@ impl Knowledge {
         let Ok(spelled) = VaultPath::parse(spelled) else { return Ok(false) };
         if session.knows_as_another(&spelled, &found.path, content.hash) {
             return Ok(true);
+        }
+        if session.knows_by_id(&found.path, content.hash, spelled.as_str()) {
+            return Ok(false);
         }
         let trashed = self.vault.trashed().map_err(IndexError::from)?;
         let mut deletions = trashed.iter().filter(|file| file.path == spelled && file.reason == TrashReason::Deleted);
