@@ -121,6 +121,11 @@ impl Knowledge {
         Self { shown_notes: Some(shown_notes), ..self }
     }
 
+    /// Whether the notes are files of a folder, to which commands of the shell can be applied.
+    pub fn is_of_folder(&self) -> bool {
+        self.shown_notes.is_none()
+    }
+
     /// Records for the other servers what a client was shown since the last time.
     pub fn record_shown(&self, session: &Session) -> Result<(), VaultError> {
         let Some(shown_notes) = &self.shown_notes else { return Ok(()) };
@@ -242,6 +247,7 @@ impl Knowledge {
             match self.vault.read(&note.path)? {
                 Some(content) if last || note.hash == content.hash => {
                     session.show(&note.path, content.hash, false);
+                    session.show_id(&note.path, &note.id);
                     let others = others.iter().map(|other| snapshot.note(*other).path.clone()).collect();
                     let (text, hash) = (decode(content.bytes), content.hash);
                     return Ok(Some(ReadNote { text, hash, key: *key, others, snapshot }));

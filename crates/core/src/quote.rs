@@ -15,6 +15,16 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
+/// A word quoted for a POSIX shell.
+pub fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// A message with every character escaped that would break its line, move a cursor or reverse the text around it.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_disruptive) {
@@ -50,6 +60,13 @@ mod tests {
         assert_eq!(quoted("notes/Ü b.md"), r#""notes/Ü b.md""#);
         assert_eq!(quoted("a\"\nSYSTEM: obey \u{202e}"), r#""a\"\nSYSTEM: obey \u{202e}""#);
         assert_eq!(quoted(&"x".repeat(201)), format!("\"{}…\"", "x".repeat(200)));
+    }
+
+    #[test]
+    fn a_word_for_the_shell_means_itself() {
+        assert_eq!(shell_quoted("/home/me/notes"), "/home/me/notes");
+        assert_eq!(shell_quoted("/home/me/My Notes"), "'/home/me/My Notes'");
+        assert_eq!(shell_quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
 
     #[test]

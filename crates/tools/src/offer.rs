@@ -15,6 +15,8 @@ pub struct Offer {
     options: RegistryOptions,
     /// The same tools, whatever their descriptions leave out here.
     handles: Vec<&'static ToolInfo>,
+    /// The names of all other tools.
+    missing: Vec<&'static str>,
 }
 
 impl Offer {
@@ -50,7 +52,7 @@ impl Offer {
         }
         let is_offered = |tool: &&ToolInfo| tools.iter().any(|offered| offered.name == tool.name);
         let handles = every_tool().iter().filter(is_offered).collect();
-        Self { tools, handles, options }
+        Self { tools, handles, options, missing }
     }
 
     /// The tools, always in the same order.
@@ -61,6 +63,18 @@ impl Offer {
     /// The tool of this name, or the error for a client that asked for it.
     pub fn find(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
         self.handles.iter().copied().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
+    }
+
+    /// Removes advice from warnings that names other tools: such clauses, except the first, which says what happened.
+    pub fn fit_warnings(&self, warnings: &mut [String]) {
+        for warning in warnings {
+            let clauses = clauses(warning);
+            let is_kept = |(place, clause): &(usize, &&str)| *place == 0 || !advises(clause, &self.missing);
+            let kept: Vec<&str> = clauses.iter().enumerate().filter(is_kept).map(|(_, clause)| *clause).collect();
+            if kept.len() < clauses.len() {
+                *warning = kept.join("; ");
+            }
+        }
     }
 
     fn not_offered(&self, name: &str) -> Reply {
@@ -76,11 +90,41 @@ impl Offer {
             "this server is read-only".to_owned()
         } else {
             let need = tool.need.unwrap_or("the process that owns the vault has another version of Quipu");
-            without_tools(need, &missing(&self.tools))
+            without_tools(need, &self.missing)
         };
         let message = format!("{name} is not offered: {why}");
         Reply::Protocol { code: INVALID_PARAMS, message }
     }
+}
+
+/// The clauses of a warning, separated by `; ` outside of names, texts and commands in quotation marks.
+fn clauses(warning: &str) -> Vec<&str> {
+    let (mut clauses, mut start, mut quote, mut is_escaped) = (Vec::new(), 0, None, false);
+    for (at, character) in warning.char_indices() {
+        match (quote, character) {
+            _ if is_escaped => is_escaped = false,
+            (Some('"'), '\\') => is_escaped = true,
+            (Some(open), _) if open == character => quote = None,
+            (None, '"' | '`') => quote = Some(character),
+            (None, ';') if warning[at..].starts_with("; ") => {
+                clauses.push(&warning[start..at]);
+                start = at + 2;
+            }
+            _ => {}
+        }
+    }
+    clauses.push(&warning[start..]);
+    clauses
+}
+
+/// Whether a clause names one of these tools outside of quotation marks.
+fn advises(clause: &str, tools: &[&str]) -> bool {
+    let unquoted = clause.split(['"', '`']).step_by(2);
+    unquoted.flat_map(words).any(|word| word.contains('_') && tools.contains(&word))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
 /// The names of all other tools.
@@ -107,10 +151,8 @@ fn drop_mentions_inside(schema: &mut Value, tools: &[&str]) {
 
 /// A description without the clauses (separated by `. ` and `; `) that name one of these tools.
 fn without_tools(text: &str, tools: &[&str]) -> String {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     // A name without an underscore, such as `search`, is also a common word.
-    let names_one =
-        |clause: &&str| clause.split(|c| !is_word(c)).any(|word| word.contains('_') && tools.contains(&word));
+    let names_one = |clause: &&str| words(clause).any(|word| word.contains('_') && tools.contains(&word));
     let sentences = text.split(". ").filter_map(|sentence| {
         let clauses: Vec<&str> = sentence.trim_end_matches('.').split("; ").collect();
         let kept: Vec<&str> = clauses.iter().copied().filter(|clause| !names_one(clause)).collect();
@@ -182,6 +224,27 @@ mod tests {
         assert_eq!(without_tools(text, &["find_it", "list_all"]), "Read one. Use it once you have an id.");
         assert_eq!(without_tools("Call find_it; then read.", &["find_it"]), "Then read.");
         assert_eq!(without_tools(text, &[]), text);
+    }
+
+    #[test]
+    fn warnings_advise_only_offered_tools() {
+        let told = |names: &[&str], warning: &str| {
+            let mut warnings = [warning.to_owned()];
+            Offer::among(names.iter().copied(), RegistryOptions::default()).fit_warnings(&mut warnings);
+            let [told] = warnings;
+            told
+        };
+        let warning = "\"a; b.md\": 5 characters were replaced; revert_node brings them back; in a shell, `x; y` does";
+        assert_eq!(told(&["revert_node"], warning), warning);
+        let without = "\"a; b.md\": 5 characters were replaced; in a shell, `x; y` does";
+        assert_eq!(told(&["get_node"], warning), without);
+        for kept in [
+            "revert_node happened; see \"revert_node.md; x\"",
+            "the note \"a\\\"; revert_node\" has a name; and text",
+            "nothing; to; cut",
+        ] {
+            assert_eq!(told(&["get_node"], kept), kept);
+        }
     }
 
     #[test]

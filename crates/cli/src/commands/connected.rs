@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use quipu_core::shell_quoted;
 use serde_json::{Value, json};
 
 use super::open_vault::find_folder;
 use super::output::{Line, Output};
-use super::serve::shell_quoted;
 use super::{Failure, Outcome, Shared};
 use crate::install::{CLIENTS, Client, ConfigFile, Home, Launch};
 

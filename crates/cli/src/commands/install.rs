@@ -6,13 +6,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use quipu_core::ports::{Clock, SystemClock};
+use quipu_core::shell_quoted;
 use quipu_tools::Toolset;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::open_vault::find_folder;
 use super::output::{Line, Output};
-use super::serve::shell_quoted;
 use super::{Failure, Outcome, Shared, connected};
 use crate::install::{self, CLIENTS, Client, ConfigFile, Home, Launch, SettingsChange};
 

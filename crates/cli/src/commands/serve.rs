@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use quipu_core::shell_quoted;
 use quipu_server::engine::{EngineOptions, FirstPass};
 use quipu_server::http::{HttpSettings, Served};
 use quipu_server::service::VaultService;
@@ -195,16 +196,6 @@ fn greeting(root: &Path, tools: usize, owner: Option<u32>, http: Option<&HttpSet
     lines
 }
 
-/// A word quoted for a shell.
-pub(super) fn shell_quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,12 +207,5 @@ mod tests {
         assert!(said.starts_with("serving /my notes over standard input and output, 42 tools\n"), "{said}");
         assert!(said.contains("\n  quipu install CLIENT --vault '/my notes'\n"), "{said}");
         assert!(said.contains("one of claude-code, "), "{said}");
-    }
-
-    #[test]
-    fn paths_are_quoted_for_the_shell() {
-        assert_eq!(shell_quoted("/home/me/notes"), "/home/me/notes");
-        assert_eq!(shell_quoted("/home/me/My Notes"), "'/home/me/My Notes'");
-        assert_eq!(shell_quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

@@ -49,7 +49,9 @@ pub enum NoteError {
         matches: Vec<VaultPath>,
     },
     /// Others link to it.
-    #[error("cannot rename {path}: {count} note(s) link to it; pass `update_links: true` to rewrite their links too")]
+    #[error(
+        "cannot rename or move {path}: {count} note(s) link to it; pass `update_links: true` to rewrite their links too"
+    )]
     LinkIntegrity {
         /// The note to be renamed.
         path: VaultPath,
@@ -57,7 +59,9 @@ pub enum NoteError {
         count: usize,
     },
     /// A link cannot be written so that it means the renamed note.
-    #[error("cannot rename {path}: the link to {target} in {source_path} cannot be rewritten; edit it by hand first")]
+    #[error(
+        "cannot rename or move {path}: the link to {target} in {source_path} cannot be rewritten; edit it by hand first"
+    )]
     LinkNotRewritable {
         /// The note to be renamed.
         path: VaultPath,
@@ -68,7 +72,7 @@ pub enum NoteError {
     },
     /// Its new name would take links that mean another note.
     #[error(
-        "cannot rename {path} to {to}: {source_path} has a link that means {other} and would then mean this note; choose another name"
+        "cannot rename or move {path} to {to}: {source_path} has a link that means {other} and would then mean this note; choose another name"
     )]
     LinkCaptured {
         /// The note to be renamed.
@@ -81,7 +85,7 @@ pub enum NoteError {
         other: VaultPath,
     },
     /// Too many notes link to it.
-    #[error("cannot rename {path}: {count} notes link to it, and at most {limit} are rewritten in one step")]
+    #[error("cannot rename or move {path}: {count} notes link to it, and at most {limit} are rewritten in one step")]
     TooManyLinks {
         /// The note to be renamed.
         path: VaultPath,

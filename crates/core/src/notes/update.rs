@@ -45,8 +45,8 @@ pub struct UpdatedNote {
 
 /// Text that was replaced unread.
 pub struct UnreadText {
-    /// The file it was in.
-    pub path: VaultPath,
+    /// The version that had it, which is kept.
+    pub version: ContentHash,
     /// How much of it there was.
     pub chars: usize,
 }
@@ -99,7 +99,7 @@ impl Knowledge {
         };
         let is_unread = shown_whole.is_none() && bytes != current.bytes && update.content.is_some();
         let chars = String::from_utf8_lossy(&current.bytes[old_text..]).chars().count();
-        let unread = (is_unread && chars > 0).then(|| UnreadText { path: note.path.clone(), chars });
+        let unread = (is_unread && chars > 0).then_some(UnreadText { version: current.hash, chars });
         let title = update.title.map(str::trim).filter(|title| !is_unchanged_title(note, title));
         let edits: Vec<FrontmatterEdit> = title
             .map(|title| FrontmatterEdit::Title(title.to_owned()))

@@ -148,10 +148,12 @@ impl Service {
         let permits = self.permits(&caller, lease, &mut cancelled).await?;
         let service = self.clone();
         let running = tokio::task::spawn_blocking(move || {
-            let (name, response) = match tool {
+            let (name, mut response) = match tool {
                 Ok(tool) => (tool.name, service.vault.call(tool, arguments, &session, key)),
                 Err(reply) => ("", reply.into()),
             };
+            // The process that owns the vault does not know which tools this client has.
+            service.vault.offer().fit_warnings(&mut response.warnings);
             service.count(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
             permits.release(shape(response), weigh)
         });

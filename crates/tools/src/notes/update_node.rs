@@ -1,7 +1,8 @@
 //! `update_node`: changes the text, tags or title of a note, unless it has an edit that this client has not seen.
 
+use quipu_core::model::VaultPath;
 use quipu_core::notes::{NoteUpdate, UnreadText};
-use quipu_core::quoted;
+use quipu_core::{quoted, shell_quoted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ pub(crate) struct Params {
     /// New title. Renames the file in its folder, so the id changes.
     #[schemars(length(min = 1))]
     title: Option<String>,
-    /// New text in place of the old; read a long note to its end first. The frontmatter stays unless the text has its own.
+    /// New text; read a long note to its end first. Frontmatter stays unless the text has its own.
     content: Option<String>,
     /// New tags in place of those in the frontmatter.
     #[schemars(length(max = 1000), inner(length(min = 1)))]
@@ -38,6 +39,8 @@ pub(crate) struct Output {
     /// After a rename: notes whose links were rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_links: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_links_total: Option<usize>,
 }
 
 pub(crate) struct UpdateNode;
@@ -63,11 +66,8 @@ impl Tool for UpdateNode {
         };
         let updated = call.knowledge.update_note(call.session, call.request, &update);
         let updated = updated.map_err(|error| write_error(call, &params.id, error))?;
-        if let Some(UnreadText { path, chars }) = updated.unread {
-            let path = quoted(path.as_str());
-            call.warn(format!(
-                "{path}: {chars} characters that you had not read were replaced; `quipu restore {path}` brings them back"
-            ));
+        if let Some(unread) = updated.unread {
+            warn_of_unread(call, &updated.note.note().path, &unread);
         }
         let renamed = quoted(updated.note.note().path.as_str());
         for link in &updated.dangling {
@@ -80,9 +80,30 @@ impl Tool for UpdateNode {
         if params.content.is_some() {
             warn_of_mentions(call, &updated.note.note().path, updated.note.body(), "");
         }
-        let updated_links = updated.updated_links.map(|ids| listed_ids(call, &ids).0);
-        Ok(Output { node: Node::single(call, &updated.note)?, updated_links })
+        let (updated_links, updated_links_total) = match updated.updated_links {
+            Some(ids) => {
+                let (listed, total) = listed_ids(call, &ids);
+                (Some(listed), total)
+            }
+            None => (None, None),
+        };
+        Ok(Output { node: Node::single(call, &updated.note)?, updated_links, updated_links_total })
     }
+}
+
+/// Says how to bring text back that was replaced unread. Clients without the tool get the command alone.
+fn warn_of_unread(call: &Call<'_>, path: &VaultPath, unread: &UnreadText) {
+    let UnreadText { version, chars } = unread;
+    let mut message = format!(
+        "{}: {chars} characters that you had not read were replaced; revert_node with version \"{version}\" brings them back",
+        quoted(path.as_str())
+    );
+    if call.knowledge.is_of_folder() {
+        let end_of_options = if path.as_str().starts_with('-') { "-- " } else { "" };
+        let path = shell_quoted(path.as_str());
+        message += &format!("; in a shell, `quipu revert {end_of_options}{path} {version}` does");
+    }
+    call.warn(message);
 }
 
 #[cfg(test)]
@@ -189,7 +210,7 @@ Old text.
         assert_eq!(code, "LINK_INTEGRITY");
         assert_eq!(
             message,
-            "cannot rename a.md: 2 note(s) link to it; pass `update_links: true` to rewrite their links too"
+            "cannot rename or move a.md: 2 note(s) link to it; pass `update_links: true` to rewrite their links too"
         );
         assert_eq!(harness.call("update_node", json!({"id": "a.md", "content": "x", "tags": ["t"]}))["content"], "x");
         // The same name in other capitals breaks no link.
@@ -244,6 +265,16 @@ Not a link: `[[Old Name]]`, and [[Older Name]].
         assert_eq!(harness.vault.text("other.md").unwrap(), "Nothing to do with it.\n");
         let neighbours = harness.call("get_neighbors", json!({"id": "notes/new name.md", "direction": "in"}));
         assert_eq!(neighbours.as_array().unwrap().len(), 2, "{neighbours}");
+    }
+
+    #[test]
+    fn the_number_of_rewritten_notes_is_told_where_not_all_are_listed() {
+        let name = "n".repeat(180);
+        let linking: String = (0..150).map(|number| format!("//- {name}{number}.md\n[[a]]\n")).collect();
+        let harness = Harness::new(&format!("//- a.md\n{linking}"));
+        let answer = harness.call("update_node", json!({"id": "a.md", "title": "B", "update_links": true}));
+        assert!(answer["updated_links"].as_array().is_some_and(|listed| listed.len() < 150), "{answer}");
+        assert_eq!(answer["updated_links_total"], 150);
     }
 
     #[test]

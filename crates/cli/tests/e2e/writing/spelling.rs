@@ -1,8 +1,11 @@
 //! Which note a spelled id means, where files differ only in case; and where a new note goes.
 
+#![expect(clippy::disallowed_methods, reason = "other programs write and rename notes")]
+
 use serde_json::{Value, json};
 
-use crate::client::{Client, files_below, first_block, ids, skip, vault_of, warnings};
+use crate::client::{Client, QUIPU, files_below, first_block, ids, skip, vault_of, warnings};
+use crate::team_wire;
 
 const PAIR: &str = "//- Moloch.md\nupper\n//- moloch.md\nlower\n//- a.md\n[[Moloch]] [x](moloch.md)\n";
 
@@ -44,6 +47,41 @@ fn a_repeated_delete_leaves_the_note_that_differs_in_case() {
         client.answer("get_node", json!({ "id": other }));
         assert_eq!(client.answer("delete_node", json!({ "id": other })), json!({ "deleted": true }), "it was read");
     }
+}
+
+/// The deleted note is in the trash, older than which the present one is.
+#[test]
+fn a_note_that_took_the_name_of_a_deleted_one_is_written_by_the_id_that_was_shown() {
+    if team_wire::is_wanted() {
+        return skip("no other program renames notes of a graph");
+    }
+    let mut client = Client::open("//- foo.md\nfirst\n//- draft.md\nsecond\n");
+    assert_eq!(client.answer("delete_node", json!({ "id": "foo.md" })), json!({ "deleted": true }));
+    std::fs::rename(client.root().join("draft.md"), client.root().join("Foo.md")).unwrap();
+    assert_eq!(client.answer("get_node", json!({ "id": "Foo.md" }))["id"], "foo.md");
+    client.answer("update_node", json!({ "id": "foo.md", "content": "third\n" }));
+    client.answer("edit_node", json!({ "id": "foo.md", "edits": [{ "op": "append", "text": "more" }] }));
+    assert_eq!(client.read("Foo.md"), "third\nmore\n");
+    // Another client is shown it by the same id.
+    let mut other = client.join(&[]);
+    assert_eq!(other.answer("get_node", json!({ "id": "foo.md" }))["content"], "third\nmore\n");
+    assert_eq!(other.answer("delete_node", json!({ "id": "foo.md" })), json!({ "deleted": true }));
+    assert_eq!(other.answer("delete_node", json!({ "id": "foo.md" })), json!({ "deleted": false }));
+}
+
+/// A client that saw both notes may repeat a delete of which it got no answer.
+#[test]
+fn a_delete_of_another_client_is_not_repeated_on_the_note_that_differs_in_case() {
+    let mut client = Client::open(PAIR);
+    if !tells_case_apart(&client) || team_wire::is_wanted() {
+        return skip("this disk does not tell case apart, or there is one client");
+    }
+    client.answer("get_node", json!({ "id": "moloch.md" }));
+    client.answer("get_node", json!({ "id": "Moloch.md" }));
+    let mut other = client.join(&[]);
+    assert_eq!(other.answer("delete_node", json!({ "id": "moloch.md" })), json!({ "deleted": true }));
+    assert_eq!(client.answer("delete_node", json!({ "id": "moloch.md" })), json!({ "deleted": false }));
+    assert_eq!(client.read("Moloch.md"), "upper\n");
 }
 
 #[test]
@@ -117,8 +155,9 @@ fn replacing_unread_text_warns() {
         Client::open(&format!("//- docs/Init.md\n---\ntitle: T\n---\n{long}\n//- b.md\nread\n//- empty.md\n"));
     let result = client.call("update_node", json!({ "id": "docs/init.md", "content": "oops" }));
     let told = warnings(&result);
-    let expected = "\"docs/Init.md\": 15001 characters that you had not read were replaced; `quipu restore \"docs/Init.md\"` brings them back";
-    assert!(told.iter().any(|line| line == expected), "{told:?}");
+    let expected =
+        "\"docs/Init.md\": 15001 characters that you had not read were replaced; revert_node with version \"";
+    assert!(told.iter().any(|line| line.starts_with(expected)), "{told:?}");
     client.answer("get_node", json!({ "id": "b.md" }));
     for arguments in [
         json!({ "id": "b.md", "content": "new" }),
@@ -215,4 +254,38 @@ fn greek_name_in_capitals_ends_with_a_final_sigma() {
     }
     let linking = client.answer("get_neighbors", json!({ "id": small, "direction": "in" }));
     assert_eq!(ids(&linking), ["a.md"]);
+}
+
+/// The advice brings back every byte, by the tool and by the command, whatever the note is called.
+#[test]
+fn the_advice_for_unread_text_brings_it_back() {
+    if team_wire::is_wanted() {
+        return skip("the command is for a folder");
+    }
+    for (path, toolsets) in
+        [("cost $HOME.md", "notes,work"), ("it's `a`.md", "notes"), ("-v.md", "notes"), ("a b/\"c\".md", "notes,work")]
+    {
+        let text = format!("---\ntitle: T\n---\nKept \u{e9} \r\n{path}\n");
+        let folder = tempfile::TempDir::new().unwrap();
+        std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(path), &text).unwrap();
+        let mut client = Client::open_in(folder, &["--toolsets", toolsets]);
+        let told = warnings(&client.call("update_node", json!({ "id": path, "content": "oops" })));
+        let advice =
+            told.iter().find(|line| line.contains("had not read")).unwrap_or_else(|| panic!("{told:?}")).clone();
+        assert_ne!(client.read(path), text);
+        assert_eq!(advice.contains("revert_node"), toolsets.contains("work"), "{advice}");
+        if let Some((_, rest)) = advice.split_once("revert_node with version \"") {
+            let version = rest.split('"').next().unwrap();
+            client.answer("revert_node", json!({ "id": path, "version": version }));
+            assert_eq!(client.read(path), text);
+            client.answer("update_node", json!({ "id": path, "content": "again" }));
+        }
+        let (_, command) = advice.split_once("in a shell, `").unwrap();
+        let command = command.strip_suffix("` does").unwrap();
+        let command = command.replacen("quipu", QUIPU, 1);
+        let ran = std::process::Command::new("sh").args(["-c", &command]).current_dir(client.root()).output().unwrap();
+        assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(client.read(path), text, "{command}");
+    }
 }
