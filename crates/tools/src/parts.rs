@@ -127,6 +127,50 @@ fn headings(call: &Call<'_>, read: &ReadNote, range: &Range<usize>) -> Vec<Headi
     headings
 }
 
+/// Some characters of a text.
+pub(crate) struct Cut<'t> {
+    /// With a suffix where the beginning was requested and is cut.
+    pub(crate) text: String,
+    /// Without it.
+    shown: &'t str,
+    /// Its first character, and those of the whole text.
+    start: usize,
+    total: usize,
+}
+
+impl Cut<'_> {
+    /// Its position, unless it is the whole text.
+    pub(crate) fn truncated(&self) -> Option<Truncated> {
+        Truncated::of(self.start..self.start + self.shown.chars().count(), self.total)
+    }
+}
+
+impl Truncated {
+    fn of(shown: Range<usize>, total: usize) -> Option<Self> {
+        let next_offset = (shown.end < total).then_some(shown.end);
+        let is_all = shown.start == 0 && next_offset.is_none();
+        (!is_all).then_some(Self { offset: shown.start, next_offset, total_chars: total })
+    }
+}
+
+/// The requested characters of a text; without offset and length the beginning, with a suffix where it is cut.
+pub(crate) fn cut<'t>(call: &Call<'_>, text: &'t str, offset: Option<usize>, max_chars: Option<usize>) -> Cut<'t> {
+    let total = text.chars().count();
+    let start = offset.unwrap_or_default().min(total);
+    if let Some(offset) = offset.filter(|offset| *offset > total) {
+        call.warn(format!("`offset` {offset} is past the end: the text has {total} characters"));
+    }
+    let from = text.char_indices().nth(start).map_or("", |(at, _)| &text[at..]);
+    if offset.is_none() && max_chars.is_none() {
+        return Cut { text: truncate(from, ONE_NOTE), shown: kept(from, ONE_NOTE), start, total };
+    }
+    let max_chars = max_chars.unwrap_or(ONE_NOTE);
+    // A grapheme longer than a part is split: an empty part would stop the reader.
+    let part = Some(beginning(from, max_chars)).filter(|part| !part.is_empty());
+    let shown = part.unwrap_or_else(|| from.char_indices().nth(max_chars).map_or(from, |(at, _)| &from[..at]));
+    Cut { text: shown.to_owned(), shown, start, total }
+}
+
 /// The requested characters of a range of the text, recorded as shown to the client, and their position unless they are the
 /// whole text. Without offset and length it is the beginning, with a suffix where it is cut.
 fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartParams) -> Part {
@@ -134,23 +178,8 @@ fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartPar
     let body_start = read.text.len() - read.body().len();
     // A section may start in the blank lines that do not count as text.
     let before = read.text.get(body_start..range.start).unwrap_or_default().chars().count();
-    let total = text.chars().count();
-    let (offset, max_chars) = (params.offset, params.max_chars);
-    let start = offset.unwrap_or_default().min(total);
-    if let Some(offset) = offset.filter(|offset| *offset > total) {
-        call.warn(format!("`offset` {offset} is past the end: the text has {total} characters"));
-    }
-    let from = text.char_indices().nth(start).map_or("", |(at, _)| &text[at..]);
-    let (content, shown) = if offset.is_none() && max_chars.is_none() {
-        (truncate(from, ONE_NOTE), kept(from, ONE_NOTE))
-    } else {
-        let max_chars = max_chars.unwrap_or(ONE_NOTE);
-        // A grapheme longer than a part is split: an empty part would stop the reader.
-        let part = Some(beginning(from, max_chars)).filter(|part| !part.is_empty());
-        let part = part.unwrap_or_else(|| from.char_indices().nth(max_chars).map_or(from, |(at, _)| &from[..at]));
-        (part.to_owned(), part)
-    };
-    let (content, shown) = match (params.resolve_embeds, max_chars) {
+    let Cut { text: content, shown, start, total } = cut(call, text, params.offset, params.max_chars);
+    let (content, shown) = match (params.resolve_embeds, params.max_chars) {
         (false, _) => (content, shown),
         (true, None) => (with_embeds(call, read, &content, usize::MAX).0, shown),
         (true, Some(max_chars)) => {
@@ -163,9 +192,7 @@ fn part(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, params: &PartPar
     if !params.resolve_embeds {
         call.knowledge.show_part(call.session, read, before + start..before + end);
     }
-    let is_all = start == 0 && end == total;
-    let next_offset = (end < total).then_some(end);
-    let truncated = (!is_all).then_some(Truncated { offset: start, next_offset, total_chars: total });
-    let covers_from = range.end - from.len();
+    let truncated = Truncated::of(start..end, total);
+    let covers_from = range.start + text.char_indices().nth(start).map_or(text.len(), |(at, _)| at);
     Part { content: Some(content), truncated, outline: None, covers: covers_from..covers_from + shown.len() }
 }

@@ -17,6 +17,8 @@ pub struct RevertedNote {
     pub id: NoteId,
     /// The version of the file now.
     pub version: ContentHash,
+    /// The version before; `None` if the note was deleted, or where the diff is not known.
+    pub before: Option<ContentHash>,
     /// The unified diff; empty if the note had this version. `None` if an earlier attempt of the same call wrote it.
     pub diff: Option<String>,
 }
@@ -42,7 +44,7 @@ impl Knowledge {
         let done = |path: &VaultPath| {
             let note = self.done_before(session, path)?;
             let (path, id) = (note.note().path.clone(), note.note().id.clone());
-            Ok(RevertedNote { path, id, version: note.hash, diff: None })
+            Ok(RevertedNote { path, id, version: note.hash, before: None, diff: None })
         };
         self.once(request, write, done)
     }
@@ -73,7 +75,7 @@ impl Knowledge {
             self.show_own_write(session, &real, before, after);
             self.written(session, key, bytes, whole);
         }
-        Ok(RevertedNote { path, id, version: after, diff })
+        Ok(RevertedNote { path, id, version: after, before: Some(before), diff })
     }
 
     fn revert_deleted(
@@ -99,6 +101,6 @@ impl Knowledge {
         let key = self.snapshot().find_exact(&path).expect("the note was just indexed");
         let diff = Some(unified_diff("", &parse::decode(bytes.clone())));
         let note = self.written(session, key, bytes, false);
-        Ok(RevertedNote { path, id: note.note().id.clone(), version: note.hash, diff })
+        Ok(RevertedNote { path, id: note.note().id.clone(), version: note.hash, before: None, diff })
     }
 }

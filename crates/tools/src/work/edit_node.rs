@@ -6,11 +6,11 @@ use quipu_core::quoted;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::shown_diff;
 use crate::hints::warn_of_mentions;
 use crate::missing::write_error;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::{ONE_NOTE, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -97,8 +97,8 @@ impl Tool for EditNode {
     type Output = Output;
 
     const NAME: &'static str = "edit_node";
-    const DESCRIPTION: &'static str = "Change parts of a note: edits are applied in order, all or none; returns a \
-        diff. For a new title use update_node.";
+    const DESCRIPTION: &'static str =
+        "Edit parts of a note, in order, all or none; returns a diff. For a new title use update_node.";
     const ACCESS: Access = Access::Destroy;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
@@ -134,7 +134,7 @@ impl Tool for EditNode {
             id: edited.id.to_string(),
             version: edited.version.to_string(),
             changed,
-            diff: truncate(&diff, ONE_NOTE),
+            diff: shown_diff(call, &diff, (edited.before, edited.version)),
         })
     }
 }

@@ -11,10 +11,28 @@ pub(crate) mod revert_node;
 pub(crate) mod suggest_tags;
 pub(crate) mod summarize_node;
 
+use quipu_core::model::ContentHash;
+
 use crate::missing::missing_node;
 use crate::tool::Call;
 use crate::tool_error::{ToolError, ToolErrorKind};
-use crate::truncate::echoed;
+use crate::truncate::{ONE_NOTE, echoed, kept, truncate};
+
+/// The diff of a write. Where it is cut, a warning says how to read the rest.
+fn shown_diff(call: &Call<'_>, diff: &str, (from, to): (ContentHash, ContentHash)) -> String {
+    let shown = truncate(diff, ONE_NOTE);
+    if shown != diff {
+        let (total, next) = (diff.chars().count(), kept(diff, ONE_NOTE).chars().count());
+        // A dry run has no second version, and a deleted note no first one.
+        let rest = if from == to {
+            String::new()
+        } else {
+            format!("; diff_node with from \"{from}\", to \"{to}\" and `offset` {next} returns the rest")
+        };
+        call.warn(format!("the diff has {total} characters and is cut{rest}"));
+    }
+    shown
+}
 
 /// The error for an id that no note has, with near names.
 fn no_such_note(call: &Call<'_>, id: &str) -> ToolError {

@@ -24,24 +24,23 @@ pub(crate) struct Params {
     #[serde(default, rename = "where")]
     #[schemars(length(max = 50))]
     all: Vec<ConditionParams>,
-    /// Conditions like `where`; a note must meet one.
+    /// Like `where`; a note must meet one.
     #[serde(default)]
     #[schemars(length(max = 50))]
     any: Vec<Map<String, Value>>,
-    /// Notes without the field come last.
+    /// Notes without it come last.
     #[serde(default)]
     #[schemars(length(max = 5))]
     sort: Vec<SortParams>,
-    /// Fields to show beside id and title.
+    /// Fields beside id and title.
     #[serde(default)]
     #[schemars(length(max = 50))]
     fields: Vec<String>,
     /// Count notes by this field's values instead.
     group_by: Option<String>,
-    #[serde(default = "default_limit")]
     /// Maximum results.
-    #[schemars(range(min = 1, max = 1000))]
-    limit: usize,
+    #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
+    limit: Option<usize>,
     /// Results to skip.
     #[serde(default)]
     offset: usize,
@@ -90,9 +89,7 @@ enum Order {
     Desc,
 }
 
-fn default_limit() -> usize {
-    50
-}
+const DEFAULT_LIMIT: usize = 50;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -127,7 +124,7 @@ impl Tool for QueryNodes {
     type Output = Output;
 
     const NAME: &'static str = "query_nodes";
-    const DESCRIPTION: &'static str = "Find notes by metadata, not text: frontmatter properties, tags, dates, links, \
+    const DESCRIPTION: &'static str = "Find notes by metadata, not text: properties, tags, dates, links, \
         tasks. Orphans: links_in eq 0 and links_out eq 0. Changed this week: modified within \"7d\". Tags with \
         counts: group_by \"tags\".";
     const ACCESS: Access = Access::Read;
@@ -141,7 +138,7 @@ impl Tool for QueryNodes {
         let Some(group_by) = &params.group_by else {
             let (fields, sort) = (params.fields(&valued)?, params.sort_keys(&valued)?);
             let total = found.len();
-            let end = params.offset.saturating_add(params.limit);
+            let end = params.offset.saturating_add(params.limit());
             let keys = snapshot.sorted(found, &sort, end);
             let mut is_cut = false;
             let listed = keys.iter().skip(params.offset);
@@ -157,7 +154,7 @@ impl Tool for QueryNodes {
         }
         let groups = snapshot.groups(&found, &valued.get(group_by, "group_by")?);
         let total = groups.len();
-        let shown = groups.into_iter().skip(params.offset).take(params.limit);
+        let shown = groups.into_iter().skip(params.offset).take(params.limit());
         let shown = shown.map(|group| GroupOutput {
             value: group.value.map_or(Value::Null, |value| fitted(json(&value), &mut false)),
             count: group.count,
@@ -197,9 +194,12 @@ impl Params {
         self.sort.iter().enumerate().map(key).collect()
     }
 
-    /// The answer is kept short even if a limit was given: fields may be long.
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(DEFAULT_LIMIT)
+    }
+
     fn wanted(&self) -> Wanted {
-        Wanted { offset: self.offset, limit: None }
+        Wanted { offset: self.offset, limit: self.limit }
     }
 }
 

@@ -5,10 +5,9 @@ use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::no_such_note;
+use super::{no_such_note, shown_diff};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::{ONE_NOTE, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -48,7 +47,8 @@ impl Tool for RevertNode {
             let path = quoted(reverted.path.as_str());
             call.warn(format!("{path}: an earlier attempt of this call reverted it; the diff is not known any more"));
         }
-        let diff = truncate(&reverted.diff.unwrap_or_default(), ONE_NOTE);
+        let versions = (reverted.before.unwrap_or(reverted.version), reverted.version);
+        let diff = shown_diff(call, &reverted.diff.unwrap_or_default(), versions);
         Ok(Output { id: reverted.id.to_string(), version: reverted.version.to_string(), diff })
     }
 }

@@ -123,6 +123,8 @@ pub struct EditedNote {
     pub id: NoteId,
     /// The version of the file now. After a dry run it is still the old one.
     pub version: ContentHash,
+    /// The version before. After a retry of a call that was applied it is not known, and the present one.
+    pub before: ContentHash,
     /// The unified diff. `None` if an earlier attempt of the same call wrote the edits: the text before is not known then.
     pub diff: Option<String>,
     /// What an edit could not do.
@@ -149,7 +151,7 @@ impl Knowledge {
         let done = |path: &VaultPath| {
             let note = self.done_before(session, path)?;
             let (path, id) = (note.note().path.clone(), note.note().id.clone());
-            Ok(EditedNote { path, id, version: note.hash, diff: None, warnings: Vec::new() })
+            Ok(EditedNote { path, id, version: note.hash, before: note.hash, diff: None, warnings: Vec::new() })
         };
         self.once(request, write, done)
     }
@@ -214,6 +216,7 @@ impl Plan {
             path: note.path.clone(),
             id: note.id.clone(),
             version: self.current.hash,
+            before: self.current.hash,
             diff: Some(unified_diff(&before, &after)),
             warnings: self.applied.warnings,
         }
