@@ -66,7 +66,7 @@ fn duplicates(knowledge: &Knowledge, snapshot: &Snapshot) -> anyhow::Result<Valu
     for key in snapshot.files() {
         let path = snapshot.note(key).path.as_str();
         let Some(read) = knowledge.read(&Session::default(), path)? else { continue };
-        let found = times.of(|| knowledge.likely_duplicates(snapshot, key, read.body()))?;
+        let found = times.of(|| knowledge.likely_duplicates(snapshot, snapshot.note(key), read.body()))?;
         notes += 1;
         let Some(first) = found.first() else { continue };
         match first.kind {

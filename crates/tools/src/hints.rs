@@ -1,12 +1,13 @@
-//! Warnings about a note that was just written: other notes that it names without a link, and notes that it may duplicate.
-//! A hint never fails a write that is done.
+//! Warnings about a note that was just written, or would be: other notes that it names without a link, and notes that it may
+//! duplicate. A hint never fails a write that is done.
 
 use std::fmt::Write as _;
 
-use quipu_core::ReadNote;
-use quipu_core::model::VaultPath;
-use quipu_core::quoted;
-use quipu_core::suggest::DuplicateKind;
+use quipu_core::index::Snapshot;
+use quipu_core::model::{Note, VaultPath};
+use quipu_core::notes::PlannedNote;
+use quipu_core::suggest::{DuplicateKind, UnlinkedMention};
+use quipu_core::{ReadNote, quoted};
 
 use crate::tool::Call;
 
@@ -17,13 +18,18 @@ const MAX_NAMED: usize = 3;
 pub(crate) fn warn_of_mentions(call: &Call<'_>, path: &VaultPath, text: &str, replaced: &str) {
     let snapshot = call.knowledge.snapshot();
     let Some(key) = snapshot.find_exact(path) else { return };
+    let linked = snapshot.links(key).filter_map(|link| link.target).chain([key]).collect();
+    let mut mentions = snapshot.unlinked_mentions(&linked, text);
     let before = snapshot.mentions(replaced);
-    let mut mentions = snapshot.unlinked_mentions(key, text, usize::MAX);
     mentions.retain(|mention| before.iter().all(|known| known.note != mention.note));
-    mentions.truncate(MAX_NAMED);
+    tell_mentions(call, &snapshot, path, &mentions);
+}
+
+fn tell_mentions(call: &Call<'_>, snapshot: &Snapshot, path: &VaultPath, mentions: &[UnlinkedMention]) {
     let Some(first) = mentions.first() else { return };
     let named: Vec<String> = mentions
         .iter()
+        .take(MAX_NAMED)
         .map(|mention| format!("{} ({})", quoted(&mention.name), snapshot.note(mention.note).id))
         .collect();
     let link = quoted(&format!("[[{}]]", first.name));
@@ -36,24 +42,36 @@ pub(crate) fn warn_of_mentions(call: &Call<'_>, path: &VaultPath, text: &str, re
 
 /// Names the notes that a new one may duplicate.
 pub(crate) fn warn_of_duplicates(call: &Call<'_>, read: &ReadNote) {
-    // The note is written; that its neighbours cannot be read is no error of this call.
-    let Ok(found) = call.knowledge.likely_duplicates(&read.snapshot, read.key, read.body()) else { return };
-    if found.is_empty() {
-        return;
+    let Some(named) = named_duplicates(call, &read.snapshot, read.note(), read.body()) else { return };
+    let path = quoted(read.note().path.as_str());
+    call.warn(format!(
+        "{path}: may duplicate {named}; if so, add to that note, and delete this one or undo its change"
+    ));
+}
+
+/// Both hints for a note that is not written yet.
+pub(crate) fn warn_of_planned(call: &Call<'_>, planned: &PlannedNote) {
+    let PlannedNote { note, targets, snapshot, .. } = planned;
+    if let Some(named) = named_duplicates(call, snapshot, note, planned.body()) {
+        call.warn(format!("{}: may duplicate {named}; if so, add to that note instead", quoted(note.path.as_str())));
     }
+    let linked = targets.iter().copied().flatten().collect();
+    tell_mentions(call, snapshot, &note.path, &snapshot.unlinked_mentions(&linked, planned.body()));
+}
+
+fn named_duplicates(call: &Call<'_>, snapshot: &Snapshot, note: &Note, body: &str) -> Option<String> {
+    // The write may be done; that its neighbours cannot be read is no error of this call.
+    let found = call.knowledge.likely_duplicates(snapshot, note, body).ok()?;
     let mut named = String::new();
     for duplicate in found.iter().take(MAX_NAMED) {
         let separator = if named.is_empty() { "" } else { ", " };
-        let id = quoted(read.snapshot.note(duplicate.note).id.as_str());
+        let id = quoted(snapshot.note(duplicate.note).id.as_str());
         let _ = match duplicate.kind {
             DuplicateKind::Title => write!(named, "{separator}{id} (same title)"),
             DuplicateKind::Text(share) => write!(named, "{separator}{id} ({:.0} % of the text)", share * 100.0),
         };
     }
-    let path = quoted(read.note().path.as_str());
-    call.warn(format!(
-        "{path}: may duplicate {named}; if so, add to that note, and delete this one or undo its change"
-    ));
+    Some(named).filter(|named| !named.is_empty())
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use super::outside::OutsideBatch;
 use super::plan::{CHUNK, FileBatch, FileToRead, ReadPlan, unreadable};
 use super::publish::publish;
 use super::read::{NoteReader, ReadOutcome, WrittenFile};
+use super::resolve::Resolver;
 use super::saved_links;
 use super::snapshot::Snapshot;
 use super::writer::{ChangedNotes, StagedNote, Writer, WrittenNotes};
@@ -402,20 +403,29 @@ impl Indexer {
         &self,
         links: impl Iterator<Item = &'l Link>,
     ) -> (Arc<Snapshot>, Vec<Option<NoteKey>>) {
+        self.resolve_with(|resolver| links.map(|link| resolver.resolve_from_root(link)).collect())
+    }
+
+    fn resolve_with<T>(&self, resolve: impl FnOnce(&Resolver) -> T) -> (Arc<Snapshot>, T) {
         match self.writer_within(BATCH_WAIT) {
             Some(mut writer) => {
                 let snapshot = self.snapshot();
                 let resolver = writer.resolver.get_or_insert_with(|| snapshot.resolver());
-                let targets = links.map(|link| resolver.resolve_from_root(link)).collect();
+                let targets = resolve(resolver);
                 (snapshot, targets)
             }
             // A batch may take long; a resolver for this one question takes part of a second in a big vault.
             None => {
                 let snapshot = self.snapshot();
-                let targets = snapshot.resolve_from_root(links);
+                let targets = resolve(&snapshot.resolver());
                 (snapshot, targets)
             }
         }
+    }
+
+    /// Resolves the links of a note that may not be in the vault; with the snapshot they were resolved in.
+    pub(crate) fn resolve_links_of(&self, note: &Note) -> (Arc<Snapshot>, Vec<Option<NoteKey>>) {
+        self.resolve_with(|resolver| resolver.resolve_all(note).to_vec())
     }
 
     /// Calls a listener after every change from now on.

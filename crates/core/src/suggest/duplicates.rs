@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use super::sentences::plain_text;
 use crate::Knowledge;
 use crate::index::Snapshot;
-use crate::model::{NoteKey, fold};
+use crate::model::{Note, NoteKey, VaultPath, fold};
 use crate::ports::StoreError;
 use crate::search::words::{folded, words};
 
@@ -66,15 +66,15 @@ pub enum DuplicateKind {
 }
 
 impl Knowledge {
-    /// The notes that a note may duplicate, surest first; `body` is its text.
+    /// The notes that a note, which may not be made yet, may duplicate, surest first; `body` is its text.
     pub fn likely_duplicates(
         &self,
         snapshot: &Snapshot,
-        key: NoteKey,
+        note: &Note,
         body: &str,
     ) -> Result<Vec<LikelyDuplicate>, StoreError> {
-        let mut found = self.with_same_text(snapshot, key, body)?;
-        for note in with_same_title(snapshot, key) {
+        let mut found = self.with_same_text(snapshot, snapshot.find_exact(&note.path), body)?;
+        for note in with_same_title(snapshot, note) {
             if found.iter().all(|known| known.note != note) {
                 found.push(LikelyDuplicate { note, kind: DuplicateKind::Title });
             }
@@ -85,12 +85,12 @@ impl Knowledge {
     fn with_same_text(
         &self,
         snapshot: &Snapshot,
-        key: NoteKey,
+        own: Option<NoteKey>,
         body: &str,
     ) -> Result<Vec<LikelyDuplicate>, StoreError> {
         let Some(text) = Shingles::of(body) else { return Ok(Vec::new()) };
         let ranked = self.rank_text(&text.rare_words.join(" "), RANKED_SECTIONS)?;
-        let mut seen: FxHashSet<NoteKey> = FxHashSet::from_iter([key]);
+        let mut seen: FxHashSet<NoteKey> = FxHashSet::from_iter(own);
         let candidates = ranked.hits.into_iter().map(|hit| hit.key).filter(|other| seen.insert(*other));
         let candidates: Vec<NoteKey> =
             candidates.filter(|other| snapshot.get(*other).is_some()).take(CANDIDATES).collect();
@@ -113,18 +113,20 @@ impl Knowledge {
 }
 
 /// The notes with the title of a note, unless it is a convention: many have it, or the folders mirror each other.
-fn with_same_title(snapshot: &Snapshot, key: NoteKey) -> Vec<NoteKey> {
-    let note = snapshot.note(key);
-    let folder_name = |key: NoteKey| snapshot.note(key).path.folder().rsplit('/').next().unwrap_or_default().to_owned();
+fn with_same_title(snapshot: &Snapshot, note: &Note) -> Vec<NoteKey> {
+    let folder_name = |path: &VaultPath| path.folder().rsplit('/').next().unwrap_or_default().to_owned();
     let title = fold(note.title.trim());
     if GENERIC.contains(&title.as_str()) || !title.chars().any(char::is_alphabetic) {
         return Vec::new();
     }
-    let has_title = |other: &NoteKey| *other != key && fold(snapshot.note(*other).title.trim()) == title;
+    let has_title = |other: &NoteKey| {
+        let other = snapshot.note(*other);
+        other.path != note.path && fold(other.title.trim()) == title
+    };
     let others: Vec<NoteKey> = snapshot.named(&note.title).into_iter().filter(has_title).collect();
     let is_mirror = |other: &NoteKey| {
         let other_path = &snapshot.note(*other).path;
-        fold(other_path.stem()) == fold(note.path.stem()) && folder_name(*other) == folder_name(key)
+        fold(other_path.stem()) == fold(note.path.stem()) && folder_name(other_path) == folder_name(&note.path)
     };
     if others.len() > MAX_SAME_NAME {
         return Vec::new();

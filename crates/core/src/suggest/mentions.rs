@@ -31,15 +31,13 @@ pub struct UnlinkedMention {
 }
 
 impl Snapshot {
-    /// The notes that a text of a note names and that the note does not link to, longest names first. `text` is Markdown.
-    pub fn unlinked_mentions(&self, key: NoteKey, text: &str, limit: usize) -> Vec<UnlinkedMention> {
-        let linked: FxHashSet<NoteKey> = self.links(key).filter_map(|link| link.target).chain([key]).collect();
+    /// The notes that a text names, except those that are linked, longest names first. `text` is Markdown.
+    pub fn unlinked_mentions(&self, linked: &FxHashSet<NoteKey>, text: &str) -> Vec<UnlinkedMention> {
         let mut mentions = self.mentions(text);
         let mut seen = FxHashSet::default();
         mentions.retain(|mention| !linked.contains(&mention.note) && seen.insert(mention.note));
         // Stable: equal lengths stay in the order of the text.
         mentions.sort_by_key(|mention| std::cmp::Reverse(words(&mention.name).count()));
-        mentions.truncate(limit);
         mentions
     }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::node::Node;
-use crate::hints::{warn_of_duplicates, warn_of_mentions};
+use crate::hints::{warn_of_duplicates, warn_of_mentions, warn_of_planned};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -23,6 +23,9 @@ pub(crate) struct Params {
     #[serde(default)]
     #[schemars(length(max = 1000), inner(length(min = 1)))]
     tags: Vec<String>,
+    /// Only return warnings.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 pub(crate) struct CreateNode;
@@ -38,8 +41,13 @@ impl Tool for CreateNode {
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Node, ToolError> {
-        let Params { id, content, title, tags } = &params;
+        let Params { id, content, title, tags, dry_run } = &params;
         let new = NewNote { id, content, title: title.as_deref(), tags };
+        if *dry_run {
+            let planned = call.knowledge.plan_note(&new)?;
+            warn_of_planned(call, &planned);
+            return Ok(Node::planned(&planned));
+        }
         let read = call.knowledge.create_note(call.session, call.request, &new)?;
         warn_of_duplicates(call, &read);
         warn_of_mentions(call, &read.note().path, read.body(), "");
@@ -75,6 +83,34 @@ mod tests {
         });
         assert_eq!(answer, expected);
         assert_eq!(harness.call("get_node", json!({"id": "meetings/meeting-notes-2024-01-15.md"})), expected);
+    }
+
+    #[test]
+    fn a_dry_run_warns_and_writes_nothing() {
+        let harness = Harness::new("//- notes/Graph Core.md\nx\n//- Ada Lovelace.md\n");
+        let arguments = |id: &str, content: &str, dry_run: bool| json!({"id": id, "content": content, "tags": ["t"], "dry_run": dry_run});
+        let content = "[[Ada Lovelace]] on Graph Core.\n";
+        let planned = harness.called("create_node", arguments("New/Graph Core.md", content, true));
+        let crate::Reply::Answer(answer) = &planned.reply else { panic!("{planned:?}") };
+        let links = json!([{"id": "ada lovelace.md", "title": "Ada Lovelace"}]);
+        assert_eq!(
+            answer,
+            &json!({"id": "new/graph core.md", "title": "Graph Core", "tags": ["t"], "links": links, "properties": {}})
+        );
+        let expected = [
+            "\"New/graph core.md\": may duplicate \"notes/graph core.md\" (same title); if so, add to that note instead",
+            "\"New/graph core.md\": names notes without a link: \"Graph Core\" (notes/graph core.md); link one as \
+             \"[[Graph Core]]\"",
+        ];
+        assert_eq!(planned.warnings, expected);
+        assert_eq!(harness.vault.paths(), ["Ada Lovelace.md", "notes/Graph Core.md"]);
+        assert_eq!(harness.call("recent_changes", json!({}))["changes"], json!([]));
+        // It fails as the write would.
+        for id in ["NOTES/graph core.md", "a.txt"] {
+            let (planned, written) = (arguments(id, "x", true), arguments(id, "x", false));
+            assert_eq!(harness.fails("create_node", planned), harness.fails("create_node", written));
+        }
+        assert_eq!(harness.call("create_node", arguments("New/Graph Core.md", content, false))["id"], answer["id"]);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use quipu_core::index::Snapshot;
-use quipu_core::model::{Link, LinkSyntax, Note, NoteKey, Value};
+use quipu_core::index::{ResolvedLink, Snapshot};
+use quipu_core::model::{LinkSyntax, Note, NoteKey, Value};
+use quipu_core::notes::PlannedNote;
 use quipu_core::parse::link_sites;
 use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
@@ -126,14 +127,27 @@ impl Node {
     }
 
     fn new(snapshot: &Snapshot, key: NoteKey, content: Option<String>) -> Self {
-        let note = snapshot.note(key);
+        Self { content, ..Self::of(snapshot.note(key), links(snapshot, snapshot.links(key))) }
+    }
+
+    /// A note that is not written, without its text, which the client has.
+    pub(super) fn planned(planned: &PlannedNote) -> Self {
+        let PlannedNote { note, targets, snapshot, .. } = planned;
+        let resolved = note.links.iter().zip(targets).map(|(link, target)| ResolvedLink { link, target: *target });
+        let mut node = Self::of(note, links(snapshot, resolved));
+        node.limit_links(MAX_LINKS);
+        node.limit_properties(MAX_PROPERTIES);
+        node
+    }
+
+    fn of(note: &Note, links: Vec<LinkInfo>) -> Self {
         Self {
             id: note.id.to_string(),
             title: note.title.clone(),
             version: None,
-            content,
+            content: None,
             tags: tags(note),
-            links: links(snapshot, key, |_| true),
+            links,
             links_total: None,
             properties: note.properties.iter().map(|(name, value)| (name.clone(), json(value))).collect(),
             truncated: None,
@@ -145,7 +159,9 @@ impl Node {
         let sites = link_sites(&read.text).into_iter().filter(|site| part.contains(&site.range.start));
         let in_part: HashSet<(String, LinkSyntax)> = sites.map(|site| (site.link.target, site.link.syntax)).collect();
         let count = self.links.len();
-        self.links = links(&read.snapshot, read.key, |link| in_part.contains(&(link.target.clone(), link.syntax)));
+        let resolved = read.snapshot.links(read.key);
+        let resolved = resolved.filter(|it| in_part.contains(&(it.link.target.clone(), it.link.syntax)));
+        self.links = links(&read.snapshot, resolved);
         self.links_total = (self.links.len() < count).then_some(count);
     }
 
@@ -175,9 +191,9 @@ pub(crate) fn tags(note: &Note) -> Vec<String> {
 }
 
 /// A note's links in order of appearance, each target once.
-fn links(snapshot: &Snapshot, key: NoteKey, is_wanted: impl Fn(&Link) -> bool) -> Vec<LinkInfo> {
+fn links<'l>(snapshot: &Snapshot, resolved: impl Iterator<Item = ResolvedLink<'l>>) -> Vec<LinkInfo> {
     let mut seen = HashSet::new();
-    let infos = snapshot.links(key).filter(|resolved| is_wanted(resolved.link)).map(|resolved| match resolved.target {
+    let infos = resolved.map(|resolved| match resolved.target {
         Some(target) => {
             let target = snapshot.note(target);
             LinkInfo { id: target.id.to_string(), title: target.title.clone() }
