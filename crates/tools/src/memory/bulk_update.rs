@@ -1,10 +1,14 @@
 //! `bulk_update`: creates entities, observations and relations in one transaction.
 
+use std::collections::BTreeSet;
+
 use quipu_core::memory::{Bulk, BulkEntity, BulkObservation, BulkRelation, EntityId, NameOrId, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{EntityOutput, ObservationOutput, RelationOutput, split_aliases, warn_of_mapped_type};
+use super::wire::{
+    EntityOutput, ObservationOutput, RelationOutput, split_aliases, warn_of_contradictions, warn_of_mapped_type,
+};
 use crate::number_or_text::NumberOrText;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -127,6 +131,11 @@ impl Tool for BulkUpdate {
         }
         for (place, id) in &made.repeated {
             call.warn(format!("observations[{place}] was not added: the entity already has it as observation {id}"));
+        }
+        let entities: BTreeSet<EntityId> = made.observations.iter().map(|seen| seen.entity).collect();
+        for entity in entities {
+            let is_new = |id| made.observations.iter().any(|seen| seen.id == id);
+            warn_of_contradictions(call, &call.memory()?.observations_of(entity)?, is_new);
         }
         let summary = Summary {
             entities_created: made.entities.len(),

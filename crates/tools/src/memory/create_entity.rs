@@ -4,7 +4,7 @@ use quipu_core::memory::{Creation, Entity, EntityDraft, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{EntityOutput, join_aliases, rounded, split_aliases, warn_of_mapped_type};
+use super::wire::{EntityOutput, join_aliases, rounded, split_aliases, warn_of_contradictions, warn_of_mapped_type};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::echoed;
@@ -14,7 +14,7 @@ pub(crate) struct Params {
     /// Unique name, regardless of case.
     #[schemars(length(min = 1, max = limits::NAME))]
     name: String,
-    /// Such as Project, Task, Issue, User; variants are mapped: "bug" to Issue.
+    /// Such as Project, Task, Issue, User; "bug" is mapped to Issue.
     #[schemars(length(min = 1, max = limits::TYPE))]
     entity_type: String,
     /// Other names, separated by |.
@@ -27,7 +27,7 @@ pub(crate) struct Params {
     #[serde(default)]
     #[schemars(length(max = 200), inner(length(min = 1, max = limits::OBSERVATION)))]
     observations: Vec<String>,
-    /// Create it although a similar one exists.
+    /// Create it despite a similar one.
     #[serde(default)]
     force: bool,
 }
@@ -97,6 +97,9 @@ impl Tool for CreateEntity {
                     call.warn(format!(
                         "{stored} of {observations} observations were stored: equal ones are stored once"
                     ));
+                }
+                if observations > 1 {
+                    warn_of_contradictions(call, &call.memory()?.observations_of(entity.id)?, |_| true);
                 }
                 Output::Created(entity.into())
             }

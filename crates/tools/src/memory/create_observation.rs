@@ -37,7 +37,7 @@ impl Tool for CreateObservation {
             call.warn(format!("nothing was added: entity {entity} already has this observation, as observation {id}"));
         } else {
             let Observation { id, entity, .. } = observed.observation;
-            warn_of_contradictions(call, &memory.observations_of(entity)?, Some(id));
+            warn_of_contradictions(call, &memory.observations_of(entity)?, |seen| seen == id);
         }
         Ok(observed.observation.into())
     }
@@ -64,5 +64,35 @@ mod tests {
         let corrected = json!({"observation_id": 1, "text_content": "The API listens on port 9090"});
         assert_eq!(harness.called("update_observation", corrected).warnings, [""; 0]);
         assert_eq!(harness.called("get_entity", json!({"entity_id": 1})).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn every_write_of_observations_warns_and_no_pair_is_left_out_in_silence() {
+        let harness = Harness::new("");
+        let told = |tool: &str, arguments: serde_json::Value| harness.called(tool, arguments).warnings;
+        let ports = |from: usize| -> Vec<String> {
+            (from..from + 3).map(|port| format!("The API listens on port {port}")).collect()
+        };
+        let created = json!({"name": "Gateway", "entity_type": "Service", "observations": ports(1)});
+        assert_eq!(told("create_entity", created).len(), 2, "each earlier port and the last one");
+        let added: Vec<_> = ports(4).iter().map(|text| json!({"entity_id": 1, "text_content": text})).collect();
+        let warnings = told("bulk_update", json!({"observations": added}));
+        assert_eq!(warnings.len(), 4, "{warnings:?}");
+        assert_eq!(warnings[3], "entity 1 has 2 more pairs of observations that may contradict");
+        // However few are shown.
+        assert_eq!(told("get_entity", json!({"entity_id": 1, "limit": 1}))[1..], warnings);
+        told(
+            "create_entity",
+            json!({"name": "Other", "entity_type": "Service", "force": true, "observations": ["It is green"]}),
+        );
+        told(
+            "create_entity",
+            json!({"name": "Third", "entity_type": "Service", "force": true, "observations": ["It is not green"]}),
+        );
+        for dry_run in [true, false] {
+            let merge = json!({"entity_id": 3, "into_entity_id": 2, "dry_run": dry_run});
+            let warnings = told("merge_entities", merge);
+            assert!(warnings.len() == 1 && warnings[0].contains("(\"It is green\")"), "{dry_run}: {warnings:?}");
+        }
     }
 }

@@ -123,7 +123,11 @@ impl Tool for GetEntity {
         detail.observations.drain(..detail.observations.len() - shown);
         let notes = linked_notes(call, &detail)?;
         warn_of_rest(call, &detail, &params, room);
-        warn_of_contradictions(call, &detail.observations, None);
+        if detail.entity.observation_count == detail.observations.len() as u64 {
+            warn_of_contradictions(call, &detail.observations, |_| true);
+        } else {
+            warn_of_contradictions(call, &memory.observations_of(detail.entity.id)?, |_| true);
+        }
         if detail.has_more_relations {
             let (from, to) = (relations_from.len(), relations_to.len());
             call.warn(format!(

@@ -66,16 +66,26 @@ pub(crate) fn warn_of_mapped_type(call: &Call<'_>, given: &str, kept: &str) {
 /// Pairs of contradicting observations named in one answer.
 const MAX_CONTRADICTIONS: usize = 3;
 
-/// Warns of observations that contradict each other; with `about`, only where that one is part of it.
-pub(crate) fn warn_of_contradictions(call: &Call<'_>, observations: &[Observation], about: Option<ObservationId>) {
-    let is_wanted = |pair: &(ObservationId, ObservationId)| about.is_none_or(|id| pair.0 == id || pair.1 == id);
-    for (older, newer) in contradictions(observations).into_iter().filter(is_wanted).take(MAX_CONTRADICTIONS) {
+/// Warns of observations of an entity that contradict each other, where one of a pair is wanted. `observations` are all of it.
+pub(crate) fn warn_of_contradictions(
+    call: &Call<'_>,
+    observations: &[Observation],
+    is_wanted: impl Fn(ObservationId) -> bool,
+) {
+    let pairs = contradictions(observations).into_iter();
+    let mut pairs: Vec<_> = pairs.filter(|(older, newer)| is_wanted(*older) || is_wanted(*newer)).collect();
+    let more = pairs.split_off(pairs.len().min(MAX_CONTRADICTIONS)).len();
+    for (older, newer) in pairs {
         let text = |id| observations.iter().find(|seen| seen.id == id).map_or("", |seen| seen.text.as_str());
         call.warn(format!(
             "observations {older} ({:?}) and {newer} ({:?}) may contradict each other; correct or delete the wrong one",
             echoed(text(older)),
             echoed(text(newer))
         ));
+    }
+    if let (1.., Some(observation)) = (more, observations.first()) {
+        let pairs = if more == 1 { "pair" } else { "pairs" };
+        call.warn(format!("entity {} has {more} more {pairs} of observations that may contradict", observation.entity));
     }
 }
 

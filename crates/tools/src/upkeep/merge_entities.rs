@@ -4,6 +4,7 @@ use quipu_core::memory::EntityId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::memory::warn_of_contradictions;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -50,9 +51,12 @@ impl Tool for MergeEntities {
         let (from, into) = (EntityId(params.entity_id), EntityId(params.into_entity_id));
         let (observations, relations, aliases, change) = if params.dry_run {
             let plan = memory.plan_merge(from, into)?;
+            let both = [memory.observations_of(into)?, memory.observations_of(from)?].concat();
+            warn_of_contradictions(call, &both, |_| true);
             (plan.observations, plan.relations, plan.aliases, None)
         } else {
             let merged = memory.merge_entities(from, into, &call.author(Self::NAME)?)?;
+            warn_of_contradictions(call, &memory.observations_of(into)?, |_| true);
             (merged.observations, merged.relations, merged.aliases, Some(merged.change.0))
         };
         Ok(Output { entity_id: into.0, moved: Moved { observations, relations, aliases }, change })

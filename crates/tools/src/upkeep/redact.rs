@@ -43,8 +43,8 @@ impl Tool for Redact {
     type Output = Output;
 
     const NAME: &'static str = "redact";
-    const DESCRIPTION: &'static str = "Remove a secret or private text for good: an observation, an entity with its \
-        observations, or a note, with all copies in history and index. For anything else use a delete_ tool.";
+    const DESCRIPTION: &'static str = "Remove a secret for good: an observation, an entity with its \
+        observations, or a note, with all copies in history and index. Otherwise use a delete_ tool.";
     const ACCESS: Access = Access::Erase;
     const IDEMPOTENT: bool = true;
     const SHOWS_NOTES: bool = true;

@@ -25,7 +25,7 @@ impl Tool for UpdateObservation {
 
     const NAME: &'static str = "update_observation";
     const DESCRIPTION: &'static str =
-        "Replace the text of one observation, to correct it. The old text stays in the log; undo_change restores it.";
+        "Replace the text of one observation, to correct it. undo_change restores the old text.";
     const ACCESS: Access = Access::Destroy;
     const IDEMPOTENT: bool = true;
 
@@ -37,7 +37,7 @@ impl Tool for UpdateObservation {
             call.warn(format!("nothing was changed: observation {id} has this text"));
         }
         let observations = call.memory()?.observations_of(observed.observation.entity)?;
-        warn_of_contradictions(call, &observations, Some(id));
+        warn_of_contradictions(call, &observations, |seen| seen == id);
         Ok(observed.observation.into())
     }
 }
