@@ -6,14 +6,18 @@
 #![expect(clippy::disallowed_methods, reason = "compares a page of the repository")]
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::client::{Client, vault};
+use crate::client::{Client, QUIPU, vault};
 
-/// One task: its name, the fixture, and the two ways to do it. Each way returns what must be equal.
-type Task = (&'static str, fn() -> String, fn(&mut Meter) -> String, fn(&mut Meter) -> String);
+/// One task: its name, the vault, and the two ways to do it. Each way returns what must be equal.
+type Task = (&'static str, fn() -> TempDir, fn(&mut Meter) -> String, fn(&mut Meter) -> String);
 
 const TASKS: [Task; 9] = [
     ("fix one line in a 50 KB note", long_note, fix_line_whole, fix_line),
@@ -24,7 +28,7 @@ const TASKS: [Task; 9] = [
     ("all orphans of 300 notes", many_notes, orphans_whole, orphans),
     ("tags with counts of 300 notes", many_notes, tags_whole, tags),
     ("rename a property in 200 of 300 notes", many_notes, rename_property_whole, rename_property),
-    ("undo what another agent did an hour ago to a 50 KB note", long_note, undo_whole, undo),
+    ("undo what another agent did an hour ago to a 50 KB note", edited_note, undo_whole, undo),
 ];
 
 /// Counts what a client sends and gets: the arguments and the text of every answer.
@@ -35,8 +39,8 @@ struct Meter {
 }
 
 impl Meter {
-    fn open(fixture: &str) -> Self {
-        Self { client: Client::open_in(vault(fixture), &[]), calls: 0, chars: 0 }
+    fn open(vault: TempDir) -> Self {
+        Self { client: Client::open_in(vault, &[]), calls: 0, chars: 0 }
     }
 
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
@@ -56,7 +60,7 @@ fn the_table_of_tasks_is_up_to_date() {
     let mut table =
         String::from("| task | whole notes: calls | characters | parts: calls | characters |\n|---|---|---|---|---|\n");
     for (name, fixture, before, after) in TASKS {
-        let (mut old, mut new) = (Meter::open(&fixture()), Meter::open(&fixture()));
+        let (mut old, mut new) = (Meter::open(fixture()), Meter::open(fixture()));
         assert_eq!(before(&mut old), after(&mut new), "{name}");
         assert!(new.chars < old.chars, "{name}: {} and {} characters", old.chars, new.chars);
         writeln!(table, "| {name} | {} | {} | {} | {} |", old.calls, old.chars, new.calls, new.chars).unwrap();
@@ -78,17 +82,39 @@ fn prose(chars: usize) -> String {
     paragraph.repeat(chars / paragraph.len())
 }
 
-fn long_note() -> String {
-    format!("//- note.md\n# Note\n\n{}The meeting is on Monday.\n\n{}", prose(25_000), prose(25_000))
+fn long_note() -> TempDir {
+    vault(&format!("//- note.md\n# Note\n\n{}The meeting is on Monday.\n\n{}", prose(25_000), prose(25_000)))
 }
 
-fn daily_note() -> String {
-    format!("//- note.md\n# 2026-11-16\n\n{}- [ ] call Ada\n- [x] mail Bob\n", prose(3_000))
+fn daily_note() -> TempDir {
+    vault(&format!("//- note.md\n# 2026-11-16\n\n{}- [ ] call Ada\n- [x] mail Bob\n", prose(3_000)))
 }
 
-fn long_page() -> String {
+fn long_page() -> TempDir {
     let sections: String = (0..100).map(|n| format!("## Part {n}\n\n{}", prose(5_000))).collect();
-    format!("//- note.md\n# Page\n\n{sections}")
+    vault(&format!("//- note.md\n# Page\n\n{sections}"))
+}
+
+/// The long note after two edits of another agent: one of three hours ago, which stays, and one of an hour ago, which is wrong.
+fn edited_note() -> TempDir {
+    let folder = long_note();
+    for (old, new) in [("# Note", "# Plan"), ("on Monday", "cancelled")] {
+        let edits = json!({ "id": "note.md", "edits": [{ "op": "replace", "old": old, "new": new }] });
+        let mut command = Command::new(QUIPU);
+        command.arg("--vault").arg(folder.path()).args(["call", "edit_node", &edits.to_string()]);
+        assert!(command.output().unwrap().status.success());
+    }
+    let history = folder.path().join(".quipu/history.jsonl");
+    let text = std::fs::read_to_string(&history).unwrap();
+    let aged = text.lines().zip([3, 1]).map(|(line, hours)| {
+        let mut write: Value = serde_json::from_str(line).unwrap();
+        write["at"] = (write["at"].as_i64().unwrap() - hours * 3_600_000_000_000).into();
+        format!("{write}\n")
+    });
+    let aged: String = aged.collect();
+    assert_eq!(aged.lines().count(), text.lines().count(), "two edits, two lines");
+    std::fs::write(history, aged).unwrap();
+    folder
 }
 
 /// Reads a whole note, changes its text and writes it back, as an agent without other tools must.
@@ -141,14 +167,20 @@ fn section(meter: &mut Meter) -> String {
     page["content"].as_str().unwrap().trim_start_matches("## Part 71").trim().to_owned()
 }
 
-/// 300 notes of 2 KB: two of three have a status, every third is an orphan.
-fn many_notes() -> String {
+/// 300 notes of 2 KB: two of three have a status, every third is an orphan, and three of five were last changed a month ago.
+fn many_notes() -> TempDir {
     let note = |n: usize| {
         let status = if n % 3 < 2 { format!("status: {}\n", ["draft", "done"][n % 2]) } else { String::new() };
         let link = if n.is_multiple_of(3) { String::new() } else { format!("[[note-{:03}]]\n", n ^ 3) };
         format!("//- note-{n:03}.md\n---\n{status}tags: [t{}]\n---\n{link}{}", n % 7, prose(2_000))
     };
-    (0..300).map(note).collect()
+    let folder = vault(&(0..300).map(note).collect::<String>());
+    let month_ago = SystemTime::now() - Duration::from_secs(30 * 24 * 60 * 60);
+    for n in (0..300).filter(|n| n % 5 < 3) {
+        let note = File::options().write(true).open(folder.path().join(format!("note-{n:03}.md"))).unwrap();
+        note.set_modified(month_ago).unwrap();
+    }
+    folder
 }
 
 /// The ids of all notes, a page at a time.
@@ -182,8 +214,15 @@ fn query(meter: &mut Meter, arguments: Value) -> Vec<Value> {
 }
 
 fn drafts_whole(meter: &mut Meter) -> String {
-    // The notes were all written just now; their times are in `get_document` alone.
-    let nodes = all_nodes(meter);
+    // Times are in the list of documents, properties in the notes.
+    let documents = meter.call("list_documents", json!({ "limit": 1000 }))["documents"].clone();
+    let week_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(7 * 24);
+    let is_recent =
+        |document: &&Value| document["lastModified"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap() >= week_ago;
+    let recent: Vec<&Value> = documents.as_array().unwrap().iter().filter(is_recent).collect();
+    let nodes: Vec<Value> =
+        recent.iter().map(|document| meter.call("get_node", json!({ "id": document["path"] }))).collect();
+    assert_eq!(nodes.len(), 120, "the others are old");
     ids_of(nodes.iter().filter(|node| node["properties"]["status"] == "draft"))
 }
 
@@ -254,23 +293,14 @@ fn rename_property(meter: &mut Meter) -> String {
     with_property(meter)
 }
 
-/// Another agent's edit, which costs this one nothing.
-fn edited_by_another(meter: &mut Meter) {
-    let mut other = meter.client.join(&[]);
-    let edits = json!([{ "op": "replace", "old": "on Monday", "new": "cancelled" }]);
-    other.answer("edit_node", json!({ "id": "note.md", "edits": edits }));
-}
-
 /// Without the history, an agent must know the old text and write it back.
 fn undo_whole(meter: &mut Meter) -> String {
-    edited_by_another(meter);
     rewrite(meter, |text| text.replace("is cancelled", "is on Monday"))
 }
 
 fn undo(meter: &mut Meter) -> String {
-    edited_by_another(meter);
-    let changes = meter.call("recent_changes", json!({ "since": "2h", "kinds": ["note"] }));
-    let change = changes["changes"].as_array().unwrap().iter().find(|change| change["id"] == "note.md").unwrap();
-    meter.call("undo_change", json!({ "change": change["change"] }));
+    let changes = meter.call("recent_changes", json!({ "since": "2h", "kinds": ["note"] }))["changes"].clone();
+    assert_eq!(changes.as_array().unwrap().len(), 1, "the older change is not listed: {changes}");
+    meter.call("undo_change", json!({ "change": changes[0]["change"] }));
     meter.client.read("note.md")
 }

@@ -44,7 +44,7 @@ impl Tool for GetDocument {
     type Output = Output;
 
     const NAME: &'static str = "get_document";
-    const DESCRIPTION: &'static str = "Read one document by path, whole or in part, without its links. With links and \
+    const DESCRIPTION: &'static str = "Read one document by path, whole or in part. With links and \
         properties use get_node; with staleness use ubp_get_page.";
     const ACCESS: Access = Access::Read;
     const MISSING_ARGUMENT: Option<&'static str> = Some(PATH_REQUIRED);

@@ -16,7 +16,7 @@ pub(crate) struct Params {
     /// A section, usually a top folder such as "guides"; "root" for files in none.
     #[serde(default = "every_section")]
     section: String,
-    /// Maximum results; fewer by default if they are long.
+    /// Maximum results.
     #[schemars(range(min = 1, max = 1000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
     /// Results to skip.

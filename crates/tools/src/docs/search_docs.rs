@@ -50,8 +50,7 @@ impl Tool for SearchDocs {
     type Output = Output;
 
     const NAME: &'static str = "search_docs";
-    const DESCRIPTION: &'static str = "Find documents whose title, tag or line contains all given words or parts of \
-        words, and return the lines. Use it for identifiers and exact terms; for a topic use ubp_search.";
+    const DESCRIPTION: &'static str = "Find documents whose title, tag or line contains all given words or parts of words, for identifiers and exact terms; for a topic use ubp_search.";
     const ACCESS: Access = Access::Read;
     const MISSING_ARGUMENT: Option<&'static str> = Some(QUERY_REQUIRED);
 

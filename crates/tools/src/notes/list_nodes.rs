@@ -44,7 +44,7 @@ impl Tool for ListNodes {
     type Output = Output;
 
     const NAME: &'static str = "list_nodes";
-    const DESCRIPTION: &'static str = "List ids and titles by folder or tag, in order of id, with the total. For \
+    const DESCRIPTION: &'static str = "List ids and titles by folder or tag, with the total. For \
         other conditions, order or counts use query_nodes; to search the text use ubp_search.";
     const ACCESS: Access = Access::Read;
 

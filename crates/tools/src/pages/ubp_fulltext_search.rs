@@ -63,8 +63,7 @@ impl Tool for FulltextSearch {
     type Output = Output;
 
     const NAME: &'static str = "ubp_fulltext_search";
-    const DESCRIPTION: &'static str = "Find sections that contain given words in any of their forms, with a \
-        highlighted snippet. For parts of words use search_docs; for a topic use ubp_search.";
+    const DESCRIPTION: &'static str = "Find sections that contain given words in any of their forms, with a snippet. For parts of words use search_docs; for a topic use ubp_search.";
     const ACCESS: Access = Access::Read;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {

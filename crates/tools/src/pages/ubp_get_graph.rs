@@ -25,7 +25,7 @@ pub(crate) struct Params {
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 5))]
     depth: usize,
-    /// Maximum nodes; by default as many as a short answer holds.
+    /// Maximum nodes; by default what fits.
     #[schemars(range(min = 1, max = 100_000))]
     max_nodes: Option<usize>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Params {
     /// Sort order.
     #[serde(default)]
     order: Order,
-    /// Maximum results; fewer by default if they are long.
+    /// Maximum results.
     #[schemars(range(min = 1, max = 10_000), extend("default" = DEFAULT_LIMIT))]
     limit: Option<usize>,
     /// Results to skip.
