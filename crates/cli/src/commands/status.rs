@@ -19,7 +19,8 @@ use crate::compose::{InMemoryReason, IndexLocation, OpenFiles, OpenMemory, OpenM
 
 /// Show counts of the vault and its memory, and the state of the index.
 ///
-/// Updates the index first. While another process updates it, shows what is known without waiting.
+/// Updates the index first, unless that takes long. Then, and while another process updates it, shows what is known
+/// without waiting.
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "\
 Examples:
@@ -35,6 +36,8 @@ JSON fields:
   index.place                the folder, or null when the index is in memory
   index.owner                \"none\", or \"other\" while another process has the index open
   index.bytes, .written_at   size and time of its files before this command, or null
+  index.outdated             number of notes that changed since, if they are too many to index
+                             now, or null; then links, tags, embedding and since are null
   embedding.passages, .embedded, .full
                              texts to search by meaning, those with a vector, and those with one
                              by the full model; null without a model
@@ -101,6 +104,7 @@ struct Index {
     owner: String,
     bytes: Option<u64>,
     written_at: Option<String>,
+    outdated: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -128,6 +132,9 @@ struct LastChange {
     tool: String,
 }
 
+/// More changed notes than this are not indexed: the command would take seconds.
+const MAX_INDEXED: usize = 2_000;
+
 impl Status {
     pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<StatusAnswer, Failure> {
         // Before the update, which writes to these files.
@@ -137,6 +144,12 @@ impl Status {
         if !is_served && open.index == IndexLocation::Memory(InMemoryReason::InUse) {
             // Reading every note into an index in memory would take as long as that process takes.
             return partial(&open.vault, open.memory_status(), "another quipu process has it open".to_owned());
+        }
+        if !is_served {
+            let outdated = outdated(&open, files.as_ref())?;
+            if outdated > MAX_INDEXED {
+                return from_saved_index(&open, files.as_ref(), outdated);
+            }
         }
         let ready = vault.index(open)?;
         let snapshot = ready.open.knowledge.snapshot();
@@ -198,6 +211,30 @@ impl Status {
     }
 }
 
+/// The number of notes that the saved index does not have as they are, by their times; all if there is none.
+fn outdated(open: &OpenVault, saved: Option<&Files>) -> Result<usize, Failure> {
+    let written_ns = match &open.index {
+        IndexLocation::Folder(_) => saved.and_then(|files| files.newest).map(Timestamp::as_nanosecond),
+        IndexLocation::Memory(_) => None,
+    };
+    let files = open.vault.port().list().map_err(|error| Failure::failed(error.to_string()))?.files;
+    let is_newer = |modified_ns: i64| written_ns.is_none_or(|written_ns| i128::from(modified_ns) > written_ns);
+    Ok(files.iter().filter(|file| is_newer(file.stat.modified_ns)).count())
+}
+
+/// An answer by what the saved index tells without being updated.
+fn from_saved_index(open: &OpenVault, files: Option<&Files>, outdated: usize) -> Result<StatusAnswer, Failure> {
+    let mut answer = partial(&open.vault, open.memory_status(), String::new())?;
+    let place = match &open.index {
+        IndexLocation::Folder(folder) => Some(folder.as_path()),
+        IndexLocation::Memory(_) => None,
+    };
+    answer.counts.index = Index { outdated: Some(outdated), ..Index::of(place, false, files) };
+    answer.counts.busy = None;
+    answer.index = open.index.clone();
+    Ok(answer)
+}
+
 /// An answer without the index.
 fn partial(vault: &OpenFiles, memory: MemoryStatus, busy: String) -> Result<StatusAnswer, Failure> {
     let folder = own_files::index_folder(vault.root());
@@ -230,6 +267,7 @@ impl Index {
             owner: if is_others { "other" } else { "none" }.to_owned(),
             bytes: files.map(|files| files.bytes),
             written_at: files.and_then(|files| files.newest).map(|time| format!("{time:.0}")),
+            outdated: None,
         }
     }
 }
@@ -302,6 +340,10 @@ impl StatusAnswer {
         };
         let index = match (&self.index, busy) {
             (IndexLocation::Folder(folder), Some(busy)) => format!("{}, {kept}; {busy}", folder.display()),
+            (IndexLocation::Folder(folder), None) if index.outdated.is_some() => {
+                let outdated = index.outdated.unwrap_or_default();
+                format!("{}, {kept}; {outdated} notes are newer, `quipu index` updates it", folder.display())
+            }
             (IndexLocation::Folder(folder), None) => match self.server {
                 Some(server) => format!("{}, {kept}, in use by process {server}", folder.display()),
                 None => format!("{}, {kept}", folder.display()),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::sandbox::{Ran, Sandbox};
 
-/// Far below what embedding takes, far above what a loaded machine needs to answer.
-const AT_ONCE: Duration = Duration::from_secs(20);
+/// Below what a person calls waiting, above what a loaded machine needs to start a program and answer.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn within(limit: Duration, run: impl FnOnce() -> Ran) -> Ran {
     let started = Instant::now();

@@ -20,6 +20,21 @@ fn a_healthy_vault_has_no_problems() {
 }
 
 #[test]
+fn a_vault_of_which_almost_no_link_resolves_is_reported() {
+    let links: String = (1..=60).map(|number| format!("[x](/docs/page-{number}/)\n")).collect();
+    let vault = Sandbox::of(&format!("//- a.md\n{links}[[b]]\n//- b.md\n"));
+    let advice = "only 1 of 61 links resolve; if the vault is a part of a larger site or vault, open the folder";
+    for command in ["status", "doctor"] {
+        let ran = vault.run(&[command]).expect(0);
+        assert!(ran.stdout.contains(advice), "{ran}");
+    }
+    let groups = vault.run(&["doctor", "--json"]).expect(0).json()["groups"].clone();
+    assert!(groups.as_array().unwrap().iter().any(|group| group["kind"] == "unresolved_links"), "{groups}");
+    vault.write("a.md", "[[b]]");
+    assert!(!vault.run(&["status"]).expect(0).stdout.contains("links resolve;"), "one link is too few to tell");
+}
+
+#[test]
 fn every_kind_of_problem_is_reported_with_a_fix() {
     let vault = nasty();
     let before = vault.files();

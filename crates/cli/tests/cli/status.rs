@@ -14,6 +14,39 @@ fn status_counts_notes_and_links() {
     check("status_after_change", &vault.run(&["status"]).expect(0));
 }
 
+/// Thousands of notes take longer to index than a person waits for a status.
+#[test]
+fn status_does_not_index_thousands_of_notes() {
+    let notes: String = (0..2_100).map(|number| format!("//- {number}.md\n[[1]]\n")).collect();
+    let vault = Sandbox::of(&notes);
+    let status = || vault.run(&["status", "--json"]).expect(0).json();
+    let first = status();
+    assert_eq!((&first["notes"], &first["index"]["outdated"]), (&2_100.into(), &2_100.into()), "{first}");
+    assert!(first["links"].is_null() && first["index"]["place"].is_null() && first["busy"].is_null(), "{first}");
+    let shown = vault.run(&["status"]).expect(0).stdout;
+    assert!(shown.contains("index   none yet; `quipu index` creates it\n"), "{shown}");
+    vault.run(&["index", "--no-embed"]).expect(0);
+    let indexed = status();
+    assert_eq!(
+        (&indexed["links"]["resolved"], &indexed["index"]["outdated"]),
+        (&2_100.into(), &().into()),
+        "{indexed}"
+    );
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    for number in 0..2_050 {
+        let note = std::fs::File::options().write(true).open(vault.root().join(format!("{number}.md"))).unwrap();
+        note.set_modified(later).unwrap();
+    }
+    let outdated = status();
+    assert_eq!((&outdated["links"], &outdated["index"]["outdated"]), (&().into(), &2_050.into()), "{outdated}");
+    assert_eq!(outdated["index"]["written_at"], status()["index"]["written_at"], "it was not updated");
+    let shown = vault.run(&["status"]).expect(0).stdout;
+    assert!(
+        shown.contains(", last written ") && shown.contains("; 2050 notes are newer, `quipu index` updates it\n"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn status_as_json_has_the_fields_that_help_names() {
     let vault = Sandbox::example();
