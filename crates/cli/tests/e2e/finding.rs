@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, LEGACY, first_block, serve_command, vault, warnings};
+use crate::client::{Client, LEGACY, first_block, ids, serve_command, vault, warnings};
 
 #[test]
 fn greek_names_match_whatever_follows_their_last_letter() {
@@ -15,6 +15,27 @@ fn greek_names_match_whatever_follows_their_last_letter() {
         let found = client.answer("search_docs", json!({"query": query})).to_string();
         assert!(found.contains("law.md"), "{query}: {found}");
     }
+}
+
+#[test]
+fn links_of_a_site_by_slug_and_shortcode_are_edges() {
+    let mut client = Client::open(
+        "//- en/blog/2024-01-02.md\n---\nslug: first-post\n---\n//- en/docs/setup.md\n//- en/docs/deep/_index.md\n\
+         //- en/docs/a.md\n[p](/blog/first-post/) [s]({{< relref \"setup\" >}}) [d]({{< ref \"/docs/deep\" >}}) [u](/ui/setup)\n",
+    );
+    let neighbors = client.answer("get_neighbors", json!({"id": "en/docs/a.md", "direction": "out"}));
+    assert_eq!(ids(&neighbors), ["en/blog/2024-01-02.md", "en/docs/setup.md", "en/docs/deep/_index.md"]);
+    let links = client.answer("get_node", json!({"id": "en/docs/a.md"}))["links"].clone();
+    assert!(ids(&links).contains(&"/ui/setup"), "it is broken: {links}");
+}
+
+#[test]
+fn a_page_that_does_not_exist_is_answered_with_near_names() {
+    let mut client = Client::open("//- notes/Graph view.md\nx\n");
+    let params = json!({"name": "ubp_get_page", "arguments": {"filepath": "notes/grpah view.md"}});
+    let error = client.request("tools/call", params)["error"].clone();
+    assert_eq!(error["code"], -32602, "{error}");
+    assert_eq!(error["message"], "no page has the path \"notes/grpah view.md\"; near names: \"notes/Graph view.md\"");
 }
 
 #[test]

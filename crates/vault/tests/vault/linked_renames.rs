@@ -1,5 +1,5 @@
-//! Random renames and moves in vaults with symbolic links: every link of every note leads to the same file afterwards. `cargo xtask
-//! fuzz renames` does the same without links in the file system, in far more vaults.
+//! Random renames and moves in folders with symbolic links and a name in another Unicode form: every link of every note leads to
+//! the same file afterwards. `cargo xtask fuzz renames` does the same in memory, in far more vaults.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,8 @@ const VAULTS: u64 = 40;
 const CHANGES: usize = 5;
 
 const FOLDERS: [&str; 4] = ["", "a/", "a/deep/", "b/"];
-const STEMS: [&str; 5] = ["one", "two", "Two", "my note", "plan"];
+/// The last one is decomposed: other programs write the same name in one piece.
+const STEMS: [&str; 6] = ["one", "two", "Two", "my note", "plan", "cafe\u{301}"];
 /// Each may lead to nothing in some vaults.
 const LINKS: [(&str, &str); 4] =
     [("ldir", "a"), ("b/in", "../a/deep"), ("z.md", "a/one.md"), ("a/deep/w.md", "../../b/plan.md")];
@@ -58,6 +59,7 @@ fn links(random: &mut Random, from: &str) -> String {
     let count = random.below(5);
     let links = (0..count).map(|_| {
         let (folder, stem) = (*pick(random, &folders), *pick(random, &STEMS));
+        let stem = if random.below(2) == 0 { stem.replace("e\u{301}", "\u{e9}") } else { stem.to_owned() };
         match random.below(5) {
             0 => format!("[[{folder}{stem}]]\n"),
             1 => format!("[x](<{up}{folder}{stem}.md>)\n"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{still_answers, tells_no_tales, unharmed};
 use crate::client::Client;
 
-const VAULT: &str = "//- a.md\n#t [[b]]\n//- b.md\nb\n";
+const VAULT: &str = "//- a.md\n#t [[b]]\n# H\n//- b.md\nb\n";
 
 /// Every tool with every string it takes, as a call that has `text` there.
 fn every_string(text: &str) -> Vec<(&'static str, Value)> {
@@ -46,9 +46,19 @@ fn every_string(text: &str) -> Vec<(&'static str, Value)> {
         ("edit_node", edit(&json!({ "op": "set_property", "key": "x", "value": text }))),
         ("edit_node", edit(&json!({ "op": "add_tags", "tags": [text] }))),
         ("edit_node", edit(&json!({ "op": "set_task", "text": text, "done": true }))),
+        ("edit_node", edit(&json!({ "op": "prepend", "text": text }))),
+        ("edit_node", edit(&json!({ "op": "insert", "heading": text, "position": "end", "text": "x" }))),
+        ("edit_node", edit(&json!({ "op": "insert", "heading": "H", "position": text, "text": "x" }))),
+        ("edit_node", edit(&json!({ "op": "insert", "heading": "H", "position": "end", "text": text }))),
+        ("edit_node", edit(&json!({ "op": "replace_section", "heading": text, "text": "x" }))),
+        ("edit_node", edit(&json!({ "op": "replace_section", "heading": "H", "text": text }))),
+        ("edit_node", edit(&json!({ "op": "remove_property", "key": text }))),
+        ("edit_node", edit(&json!({ "op": "remove_tags", "tags": [text] }))),
         ("edit_node", json!({ "id": "a.md", "edits": [{ "op": "append", "text": "x" }], "expected_version": text })),
         ("move_node", json!({ "id": text, "to": "c.md" })),
         ("move_node", json!({ "id": format!("{text}/"), "to": "c/" })),
+        ("move_node", json!({ "id": "a.md", "to": text })),
+        ("move_node", json!({ "id": "none/", "to": format!("{text}/") })),
         ("query_nodes", json!({ "where": [{ "field": text, "op": "eq", "value": 1 }] })),
         ("query_nodes", json!({ "where": [{ "field": "title", "op": text, "value": 1 }] })),
         ("query_nodes", json!({ "where": [{ "field": "title", "op": "contains", "value": text }] })),
@@ -70,6 +80,9 @@ fn every_string(text: &str) -> Vec<(&'static str, Value)> {
         ("undo_change", json!({ "change": text })),
         ("redact", json!({ "kind": text, "id": 1, "reason": "x" })),
         ("redact", json!({ "kind": "note", "id": text, "reason": "x" })),
+        ("redact", json!({ "kind": "note", "id": "none.md", "reason": text })),
+        ("update_observation", json!({ "observation_id": 99, "text_content": text })),
+        ("create_node", json!({ "id": "new.md", "content": text, "dry_run": true })),
     ]
 }
 

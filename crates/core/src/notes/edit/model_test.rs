@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the notes of real vaults are read here")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quipu_testkit::generate::Random;
@@ -14,11 +15,24 @@ use super::*;
 const NOTES: usize = 150;
 const EDITS: usize = 6;
 
+/// Successful edits of each kind, at least: fewer would test too little.
+const LEAST: usize = 80;
+
+/// Edits that were made, by op.
+type Done = BTreeMap<&'static str, usize>;
+
+/// The bytes after an edit, if it can be made, which is then counted.
+fn applied(bytes: &[u8], edit: &Edit, done: &mut Done) -> Option<Vec<u8>> {
+    let applied = apply_edits(bytes, std::slice::from_ref(edit)).ok()?;
+    *done.entry(edit.name()).or_default() += 1;
+    Some(applied.bytes)
+}
+
 #[test]
 fn edits_of_real_notes_match_plain_text_models() {
     let Some(data) = real_data() else { return };
     let mut random = Random(15);
-    let mut edited = 0;
+    let mut done = Done::new();
     for vault in std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path()) {
         let mut notes = Vec::new();
         collect(&vault, &mut notes);
@@ -27,14 +41,14 @@ fn edits_of_real_notes_match_plain_text_models() {
             let path = &notes[random.below(notes.len())];
             let mut bytes = std::fs::read(path).unwrap();
             for _ in 0..EDITS {
-                bytes = check_one(&bytes, &mut random, path);
-                check_frontmatter(&bytes, &mut random, path);
-                edited += 1;
+                bytes = check_one(&bytes, &mut random, path, &mut done);
+                check_frontmatter(&bytes, &mut random, path, &mut done);
             }
             check_list(&bytes, &mut random, path);
         }
     }
-    assert!(edited > 5_000, "only {edited} edits");
+    assert_eq!(done.len(), 11, "one op or more was never applied: {done:?}");
+    assert!(done.values().all(|count| *count >= LEAST), "{done:?}");
 }
 
 fn collect(folder: &Path, notes: &mut Vec<PathBuf>) {
@@ -48,16 +62,16 @@ fn collect(folder: &Path, notes: &mut Vec<PathBuf>) {
     }
 }
 
-fn check_one(bytes: &[u8], random: &mut Random, path: &Path) -> Vec<u8> {
+fn check_one(bytes: &[u8], random: &mut Random, path: &Path, done: &mut Done) -> Vec<u8> {
     let text = parse::same_length_text(bytes).into_owned();
     let headings = parse::outline(&text);
     let one = |random: &mut Random| (!headings.is_empty()).then(|| headings[random.below(headings.len())].clone());
     let new = format!("A new line {}.\nAnd another.", random.below(1000));
-    let apply = |edit: Edit| match apply_edits(bytes, &[edit]) {
-        Ok(applied) => Some(applied.bytes),
-        Err((_, Refused::Place(_) | Refused::Frontmatter(_))) => None,
-    };
-    match (random.below(8), one(random)) {
+    let mut apply = |edit: Edit| applied(bytes, &edit, done);
+    // Few notes have tasks.
+    let tasks = parse::tasks(&text);
+    let op = if !tasks.is_empty() && random.below(2) == 0 { 6 } else { random.below(8) };
+    match (op, one(random)) {
         (0, _) => {
             let after = apply(Edit::Append { text: new.clone() }).expect("append always fits");
             inserted(bytes, &after, bytes.len(), &new, path);
@@ -97,7 +111,6 @@ fn check_one(bytes: &[u8], random: &mut Random, path: &Path) -> Vec<u8> {
             after
         }
         (6, _) => {
-            let tasks = parse::tasks(&text);
             if tasks.is_empty() {
                 return bytes.to_vec();
             }
@@ -108,48 +121,55 @@ fn check_one(bytes: &[u8], random: &mut Random, path: &Path) -> Vec<u8> {
             assert_eq!((differ, after.len()), (1, bytes.len()), "{}", path.display());
             after
         }
-        _ => {
-            let body = parse::text_start(bytes);
-            let Some(after) = apply(Edit::SetProperty { key: "status".into(), value: crate::model::Value::Int(7) })
-            else {
-                return bytes.to_vec();
-            };
-            assert!(after.ends_with(&bytes[body..]), "{}", path.display());
-            let words: Vec<&str> = text[body..].split_whitespace().collect();
-            if words.is_empty() {
-                return after;
-            }
-            let word = words[random.below(words.len())];
-            let count = text[body..].matches(word).count();
-            let Some(replaced) = apply(Edit::Replace { old: word.to_owned(), new: "ω".into(), count }) else {
-                assert!(text.contains('\u{1a}'), "{}: {word:?} occurs {count} times", path.display());
-                return after;
-            };
-            let model = [&bytes[..body], text[body..].replace(word, "ω").as_bytes()].concat();
-            assert!(replaced == model || text.contains('\u{1a}'), "{}: {word:?}", path.display());
-            replaced
-        }
+        _ => check_replace(bytes, &text, random, path, &mut apply),
     }
 }
 
+/// A property, and a word replaced wherever it occurs.
+fn check_replace(
+    bytes: &[u8],
+    text: &str,
+    random: &mut Random,
+    path: &Path,
+    apply: &mut impl FnMut(Edit) -> Option<Vec<u8>>,
+) -> Vec<u8> {
+    let body = parse::text_start(bytes);
+    let Some(after) = apply(Edit::SetProperty { key: "status".into(), value: crate::model::Value::Int(7) }) else {
+        return bytes.to_vec();
+    };
+    assert!(after.ends_with(&bytes[body..]), "{}", path.display());
+    let words: Vec<&str> = text[body..].split_whitespace().collect();
+    if words.is_empty() {
+        return after;
+    }
+    let word = words[random.below(words.len())];
+    let count = text[body..].matches(word).count();
+    let Some(replaced) = apply(Edit::Replace { old: word.to_owned(), new: "ω".into(), count }) else {
+        assert!(text.contains('\u{1a}'), "{}: {word:?} occurs {count} times", path.display());
+        return after;
+    };
+    let model = [&bytes[..body], text[body..].replace(word, "ω").as_bytes()].concat();
+    assert!(replaced == model || text.contains('\u{1a}'), "{}: {word:?}", path.display());
+    replaced
+}
+
 /// A frontmatter edit changes the lines of its key alone; the body and every other line keep their bytes.
-fn check_frontmatter(bytes: &[u8], random: &mut Random, path: &Path) {
+fn check_frontmatter(bytes: &[u8], random: &mut Random, path: &Path, done: &mut Done) {
     let text = parse::same_length_text(bytes).into_owned();
     let properties = parse::parse(&text).properties;
     let keys: Vec<&String> = properties.iter().map(|(key, _)| key).collect();
+    let tags = parse::frontmatter_tags_of(&text);
     let (edit, key) = match random.below(4) {
         0 if !keys.is_empty() => {
             let key = keys[random.below(keys.len())];
             (Edit::RemoveProperty { key: key.clone() }, key.as_str())
         }
         1 => (Edit::AddTags { tags: vec!["model-test".into()] }, "tags"),
-        2 => {
-            let tags = parse::frontmatter_tags_of(&text).into_iter().take(1).collect();
-            (Edit::RemoveTags { tags }, "tags")
-        }
+        2 if !tags.is_empty() => (Edit::RemoveTags { tags: tags.into_iter().take(1).collect() }, "tags"),
         _ => (Edit::SetProperty { key: "model_test".into(), value: crate::model::Value::Int(7) }, "model_test"),
     };
-    let Ok(AppliedEdits { bytes: after, .. }) = apply_edits(bytes, std::slice::from_ref(&edit)) else { return };
+    let Some(after) = applied(bytes, &edit, done) else { return };
+    check_effect(&parse::same_length_text(&after), &edit, path);
     let body = parse::text_start(bytes);
     assert!(after.ends_with(&bytes[body..]), "{}: {edit:?}", path.display());
     let [old, new] = [&bytes[..body], &after[..after.len() - (bytes.len() - body)]];
@@ -168,6 +188,24 @@ fn check_frontmatter(bytes: &[u8], random: &mut Random, path: &Path) {
         removed.iter().filter_map(|line| names(line)).filter(|name| *name != key.to_lowercase()).collect();
     let is_tag = |name: &String| key == "tags" && name == "tag";
     assert!(others.iter().all(is_tag), "{}: {edit:?} changed {others:?}", path.display());
+}
+
+/// A reader of the note finds what the edit set or added, and not what it removed.
+fn check_effect(after: &str, edit: &Edit, path: &Path) {
+    let parsed = parse::parse(after);
+    let property = |wanted: &str| parsed.properties.iter().find(|(key, _)| key == wanted).map(|(_, value)| value);
+    let has_tag = |wanted: &String| {
+        let wanted = Tag::new(wanted).folded;
+        parse::frontmatter_tags_of(after).iter().any(|tag| Tag::new(tag).folded == wanted)
+    };
+    let is_made = match edit {
+        Edit::SetProperty { key, value } => property(key) == Some(value),
+        Edit::RemoveProperty { key } => property(key).is_none(),
+        Edit::AddTags { tags } => tags.iter().all(has_tag),
+        Edit::RemoveTags { tags } => !tags.iter().any(has_tag),
+        other => panic!("{other:?} is no edit of the frontmatter"),
+    };
+    assert!(is_made, "{}: {edit:?}", path.display());
 }
 
 /// A list of edits does what its edits do one after the other, and nothing if one of them fails.
