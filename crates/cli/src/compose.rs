@@ -25,6 +25,7 @@ use crate::trust::{self, Allowed};
 pub(crate) use files::OpenFiles;
 pub(crate) use graph::{Database, GraphFiles, OpenDatabaseError, OpenGraph, memory_of_graph};
 pub(crate) use quipu_store_embedded::MemoryDatabase;
+pub(crate) use quipu_store_postgres::PostgresMemory;
 
 /// An open vault.
 pub(crate) struct OpenVault {

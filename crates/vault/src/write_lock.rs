@@ -24,7 +24,7 @@ const NAME: &str = "write.lock";
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
 /// A write takes milliseconds.
 const PATIENCE_WITH_OTHERS: Duration = Duration::from_millis(500);
-/// How often the kernel's table is read before a lock is taken for absent from it.
+/// How often the kernel's table is read before a lock is treated as absent from it.
 const TABLE_READS: usize = 10;
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);

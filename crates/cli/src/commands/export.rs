@@ -4,13 +4,12 @@ use std::io::Write;
 
 use clap::Args;
 use quipu_core::ports::MemoryStore;
-use quipu_store_postgres::PostgresMemory;
 
 use super::database::GraphOption;
 use super::open_vault::VaultLocation;
 use super::output::Output;
 use super::{Failure, Outcome, Shared};
-use crate::compose::OpenMode;
+use crate::compose::{OpenMode, PostgresMemory};
 use crate::exchange::{self, ExportError, ExportFormat};
 
 /// Write all of memory to standard output.

@@ -7,14 +7,13 @@ use clap::Args;
 use quipu_core::Session;
 use quipu_core::memory::EntityTypes;
 use quipu_core::ports::{Author, Clock, MemoryStore, SystemClock};
-use quipu_store_postgres::PostgresMemory;
 use serde_json::json;
 
 use super::database::{GraphOption, settings};
 use super::open_vault::VaultLocation;
 use super::output::{Line, Output, counted};
 use super::{CLIENT, Failure, Outcome, Shared};
-use crate::compose::OpenMode;
+use crate::compose::{OpenMode, PostgresMemory};
 use crate::exchange;
 
 /// Problems that are listed: in a file of another kind every line is one.

@@ -39,7 +39,7 @@ struct Compressed {
 pub(super) struct LastGraph(Mutex<Option<Compressed>>);
 
 /// The answer to one request.
-struct Answer {
+struct PictureBody {
     etag: String,
     /// As JSON, compressed or not; `None` where the client has it.
     body: Option<Vec<u8>>,
@@ -57,12 +57,12 @@ pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Reques
             (false, true) => Some(gzip.to_vec()),
             (false, false) => Some(uncompressed(&gzip)?),
         };
-        Ok(Answer { etag, body })
+        Ok(PictureBody { etag, body })
     };
-    let weigh = |answer: &Result<Answer, ToolError>| {
+    let weigh = |answer: &Result<PictureBody, ToolError>| {
         answer.as_ref().ok().and_then(|answer| answer.body.as_ref()).map_or(0, Vec::len)
     };
-    let Answer { etag, body } = explorer.work(&caller, lease, answer, weigh).await??;
+    let PictureBody { etag, body } = explorer.work(&caller, lease, answer, weigh).await??;
     let has_body = body.is_some();
     let mut response = body.map_or_else(|| StatusCode::NOT_MODIFIED.into_response(), json_bytes);
     if has_body && takes_gzip {
