@@ -59,7 +59,7 @@ pub(crate) struct Explorer {
     vault: String,
     /// The folder, for links that open a note in an editor; `None` for notes in a database.
     root: Option<PathBuf>,
-    callers: CallerSessions,
+    callers: ShownSessions,
     layouts: Layouts,
     last_graph: LastGraph,
     started: Instant,
@@ -72,7 +72,7 @@ impl Explorer {
             vault,
             layouts: Layouts::new(root.as_deref()),
             root,
-            callers: CallerSessions::default(),
+            callers: ShownSessions::default(),
             last_graph: LastGraph::default(),
             started: Instant::now(),
         })
@@ -115,9 +115,9 @@ impl Explorer {
 
 /// The sessions of callers, the latest used last.
 #[derive(Default)]
-struct CallerSessions(Mutex<VecDeque<(Arc<str>, Arc<Session>)>>);
+struct ShownSessions(Mutex<VecDeque<(Arc<str>, Arc<Session>)>>);
 
-impl CallerSessions {
+impl ShownSessions {
     /// The session of a caller. At the limit, the one that was used longest ago is forgotten.
     fn session(&self, caller: &Arc<str>) -> Arc<Session> {
         let mut sessions = self.0.lock();
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn at_the_limit_only_the_caller_of_longest_ago_is_forgotten() {
-        let (callers, ada, bob) = (CallerSessions::default(), Arc::from("ada"), Arc::from("bob"));
+        let (callers, ada, bob) = (ShownSessions::default(), Arc::from("ada"), Arc::from("bob"));
         let (hers, his) = (callers.session(&ada), callers.session(&bob));
         for number in 0..MAX_SESSIONS - 1 {
             callers.session(&format!("caller {number}").into());
