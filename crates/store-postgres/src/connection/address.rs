@@ -34,7 +34,7 @@ const SESSION: &str = "-c idle_in_transaction_session_timeout=5s -c tcp_keepaliv
 const SCHEMA: &str = "-c search_path=quipu,public";
 
 /// A transaction that waits for a lock gives up after this part of the patience, and is tried again: so that it ends even if its
-/// process vanished meanwhile, and a lock is not taken for an outage.
+/// process vanished meanwhile, and a lock is not treated as an outage.
 const LOCK_WAITS: u32 = 6;
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];

@@ -35,7 +35,7 @@ pub use commits::CommitTimes;
 use commits::Commits;
 use hosts::Hosts;
 use outage::Outage;
-use shares::{CONNECTIONS, Need, Shares};
+use shares::{CONNECTIONS, ConnectionShares, Need};
 pub(crate) use wakeups::WakeListener;
 pub use wakeups::{Subscription, Wakeups};
 
@@ -83,7 +83,7 @@ pub struct PostgresDatabase {
     place: String,
     hosts: Hosts,
     pool: Pool,
-    shares: Shares,
+    shares: ConnectionShares,
     patience: Duration,
     outage: Outage,
     commits: Commits,
@@ -147,7 +147,7 @@ impl PostgresDatabase {
             place,
             hosts,
             pool,
-            shares: Shares::default(),
+            shares: ConnectionShares::default(),
             patience,
             outage: Outage::default(),
             commits: Commits::default(),

@@ -31,7 +31,7 @@ pub(super) enum Need {
 }
 
 /// The connections that are free for each need.
-pub(super) struct Shares {
+pub(super) struct ConnectionShares {
     all: Arc<Semaphore>,
     graphs: Arc<Semaphore>,
     writing: Arc<Semaphore>,
@@ -40,7 +40,7 @@ pub(super) struct Shares {
 }
 
 /// The right to use one connection, until it is dropped.
-pub(super) struct Share {
+pub(super) struct ConnectionShare {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Default for Shares {
+impl Default for ConnectionShares {
     fn default() -> Self {
         let of = |permits| Arc::new(Semaphore::new(permits));
         Self {
@@ -66,9 +66,9 @@ impl Default for Shares {
     }
 }
 
-impl Shares {
+impl ConnectionShares {
     /// Waits for a connection. The narrowest limit is first: who waits there takes none of the wider ones.
-    pub(super) async fn acquire(&self, need: Need) -> Share {
+    pub(super) async fn acquire(&self, need: Need) -> ConnectionShare {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
         let limits = match need {
@@ -82,7 +82,7 @@ impl Shares {
         for limit in limits {
             permits.push(limit.acquire_owned().await.expect("it is never closed"));
         }
-        Share { _permits: permits }
+        ConnectionShare { _permits: permits }
     }
 
     /// Calls that wait.
