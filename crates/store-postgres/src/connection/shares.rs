@@ -40,7 +40,7 @@ pub(super) struct ConnectionShares {
 }
 
 /// The right to use one connection, until it is dropped.
-pub(super) struct Share {
+pub(super) struct ConnectionShare {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
@@ -68,7 +68,7 @@ impl Default for ConnectionShares {
 
 impl ConnectionShares {
     /// Waits for a connection. The narrowest limit is first: who waits there takes none of the wider ones.
-    pub(super) async fn acquire(&self, need: Need) -> Share {
+    pub(super) async fn acquire(&self, need: Need) -> ConnectionShare {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
         let limits = match need {
@@ -82,7 +82,7 @@ impl ConnectionShares {
         for limit in limits {
             permits.push(limit.acquire_owned().await.expect("it is never closed"));
         }
-        Share { _permits: permits }
+        ConnectionShare { _permits: permits }
     }
 
     /// Calls that wait.
