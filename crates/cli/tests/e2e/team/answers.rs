@@ -146,6 +146,9 @@ const OF_DATABASE: &str = "PostgreSQL deletes the old rows from its files";
 /// The part of a warning that comes when the links of a written note are resolved: for a folder, this may be after the answer.
 const OF_LINKS: &str = ": broken link to ";
 
+/// The start of the part of a warning that names a command for a folder.
+const OF_COMMANDS: &str = "; in a shell, ";
+
 /// What must be equal: the answer or the error, and the warnings.
 fn plain(tool: &str, result: &Value) -> Value {
     // They are another every time.
@@ -155,7 +158,8 @@ fn plain(tool: &str, result: &Value) -> Value {
     let error = if result["isError"] == json!(true) { &result["content"] } else { &Value::Null };
     let warnings = result["_meta"]["quipu/warnings"].as_array().into_iter().flatten();
     let may_differ = |text: &str| text.starts_with(OF_DATABASE) || text.contains(OF_LINKS);
-    let warnings = warnings.filter(|warning| !warning.as_str().is_some_and(may_differ));
+    let warnings = warnings.filter_map(Value::as_str).filter(|text| !may_differ(text));
+    let warnings = warnings.map(|text| text.split_once(OF_COMMANDS).map_or(text, |it| it.0));
     let answer = timeless(&result["structuredContent"]);
     json!({ "isError": result["isError"], "answer": answer, "error": error, "warnings": warnings.collect::<Vec<_>>() })
 }
