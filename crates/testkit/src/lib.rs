@@ -1,11 +1,12 @@
 //! Test helpers of several crates: strict implementations of the ports in memory, vaults from one string or generated from a
-//! seed, conformance suites for implementations of the ports, a client for the built binary, an identity provider, and a
+//! seed, conformance suites for implementations of the ports, a client for the built binary, a JSON schema validator, an identity provider, and a
 //! PostgreSQL cluster.
 
 pub mod fixture;
 pub mod identity_provider;
 pub mod memory_conformance;
 pub mod postgres;
+pub mod schema;
 pub mod store_conformance;
 pub mod vault_conformance;
 pub mod vector_conformance;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use quipu_core::parse::TitleRule;
 use quipu_core::{Knowledge, Parts, Session};
 use quipu_testkit::store_conformance::NoteStorage;
-use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory};
+use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault, mem_memory, schema};
 use quipu_tools::{Registry, RegistryOptions, Reply, Toolset};
 use serde_json::{Map, Value, json};
 
@@ -60,8 +60,8 @@ proptest! {
             let called = registry.call(&tool, arguments.clone().into(), &session, None);
             match called.reply {
                 Reply::Answer(answer) => {
-                    let valid = jsonschema::is_valid(&Value::Object(Map::clone(&tool.output_schema)), &answer);
-                    prop_assert!(valid, "{} {arguments:?} answered {answer}", tool.name);
+                    let checked = schema::check(&tool.output_schema, &answer);
+                    prop_assert!(checked.is_ok(), "{} {arguments:?} answered {answer}: {checked:?}", tool.name);
                 }
                 Reply::Failure(text) => prop_assert!(!text.contains("internal error"), "{} {arguments:?}", tool.name),
                 // Pages report invalid arguments as JSON-RPC errors.
