@@ -22,7 +22,7 @@ use crate::truncate::truncate;
 const MAX_LINKS: usize = 100;
 
 /// Links listed for each note of a list; fewer where the answer would be too long.
-const MAX_LISTED_LINKS: [usize; 5] = [20, 10, 5, 2, 0];
+pub(super) const MAX_LISTED_LINKS: [usize; 5] = [20, 10, 5, 2, 0];
 
 /// Characters of the properties of one note read by id, and of each note of a list.
 const MAX_PROPERTIES: usize = 8_000;
@@ -165,11 +165,16 @@ impl Node {
         self.links_total = (self.links.len() < count).then_some(count);
     }
 
-    fn limit_links(&mut self, max: usize) {
+    pub(super) fn limit_links(&mut self, max: usize) {
         if self.links.len() > max {
             self.links_total.get_or_insert(self.links.len());
             self.links.truncate(max);
         }
+    }
+
+    /// Characters of the links as JSON.
+    pub(super) fn link_chars(&self) -> usize {
+        json_chars(&self.links)
     }
 
     /// Removes the properties that do not fit, and returns whether there were any.

@@ -5,7 +5,8 @@ use quipu_core::search::{NoteSearch, RankingSources, excerpt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::node::Node;
+use super::node::{MAX_LISTED_LINKS, Node};
+use crate::answer_size::json_chars;
 use crate::score::shown;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -43,6 +44,9 @@ pub(crate) struct Found {
 
 /// Characters of an excerpt.
 const EXCERPT: usize = 300;
+
+/// Characters of an answer whose links are not limited to half of it.
+const SHORT_ANSWER: usize = 4_000;
 
 pub(crate) struct Search;
 
@@ -88,7 +92,21 @@ impl Tool for Search {
             section: findings.snapshot.note(found.key).sections.get(best(found)).and_then(|best| best.heading.clone()),
             excerpt: excerpt(&text.unwrap_or_default(), &params.query, EXCERPT),
         };
-        Ok(nodes.into_iter().zip(&found).zip(texts).map(with_excerpt).collect())
+        let mut found: Vec<Found> = nodes.into_iter().zip(&found).zip(texts).map(with_excerpt).collect();
+        limit_links(&mut found);
+        Ok(found)
+    }
+}
+
+/// Shows fewer links in a long answer that would be mostly links: its reader asked for notes.
+fn limit_links(found: &mut [Found]) {
+    for max_links in MAX_LISTED_LINKS {
+        let links: usize = found.iter().map(|found| found.node.link_chars()).sum();
+        let all = json_chars(&found);
+        if all < SHORT_ANSWER || links * 2 < all {
+            break;
+        }
+        found.iter_mut().for_each(|found| found.node.limit_links(max_links));
     }
 }
 
