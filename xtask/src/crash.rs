@@ -88,7 +88,9 @@ fn run_lane(binary: &Path, rounds: u64, seed: u64) -> anyhow::Result<u64> {
 
 /// Starts the server on what the kill left, and holds it against the model and against a server without an index.
 fn inspect(binary: &Path, vault: &Path, model: &mut Model, home: &Path) -> anyhow::Result<()> {
-    let mut left = questions::ask(asked(binary, vault)?).context("of the server that was started again")?;
+    let server = asked(binary, vault)?;
+    history::await_redactions(vault)?;
+    let mut left = questions::ask(server).context("of the server that was started again")?;
     left.extend(questions::ask_command_line(binary, vault).context("of the vault that was opened again")?);
     model.settle(vault)?;
     compare(binary, vault, home, &left)

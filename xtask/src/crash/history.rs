@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use quipu_core::model::ContentHash;
@@ -52,6 +54,35 @@ pub(super) fn undoable(vault: &Path) -> anyhow::Result<BTreeMap<String, (u64, Op
         undoable.insert(path, (number, before.transpose()?));
     }
     Ok(undoable)
+}
+
+/// Waits until a server that has just started has finished the redactions that a kill interrupted: it answers before that.
+pub(super) fn await_redactions(vault: &Path) -> anyhow::Result<()> {
+    let interrupted = interrupted_redactions(vault)?;
+    let until = Instant::now() + Duration::from_secs(30);
+    let is_there = |(path, placeholder): &(String, String)| {
+        fs::read(vault.join(path)).is_ok_and(|bytes| hex(&bytes) == *placeholder)
+    };
+    while !interrupted_redactions(vault)?.is_empty() || interrupted.iter().any(is_there) {
+        ensure!(Instant::now() < until, "the redaction of {interrupted:?} is not finished after a start");
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// The paths of redactions whose line in the history still has a new text, with its hash.
+fn interrupted_redactions(vault: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let text = fs::read_to_string(vault.join(".quipu/history.jsonl")).unwrap_or_default();
+    let mut found = Vec::new();
+    // The last line may be half written while the server runs.
+    for write in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for file in write["files"].as_array().context("a write has files")? {
+            if let ("redact", Some(hash)) = (file["do"].as_str().unwrap_or_default(), file["new"]["hash"].as_str()) {
+                found.push((file["path"].as_str().context("a file has a path")?.to_owned(), hash.to_owned()));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Follows one file of a write: it must continue where the last one about its path ended.
