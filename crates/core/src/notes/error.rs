@@ -114,8 +114,8 @@ pub enum NoteError {
         /// Why not.
         reason: String,
     },
-    /// The index is being brought up to date, and that takes a while.
-    #[error("the vault is still being indexed and cannot be written yet; nothing was written. Try again in a moment")]
+    /// The index is being brought up to date, or an earlier write waits for the files or the database.
+    #[error("the vault is still being indexed, or an earlier write to it is still waiting; nothing was written. Try again in a moment")]
     Busy,
     /// Someone else changed it.
     #[error(

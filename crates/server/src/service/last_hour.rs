@@ -131,10 +131,10 @@ mod tests {
         let mut log = MinuteLog::default();
         log.called("search", 5.0, true, at(100));
         log.called("search", 9.0, true, at(100));
+        log.read(Reading { embedded: 1, to_embed: 4, memory_mb: 80 }, at(101));
         log.called("get_node", 1.0, false, at(102));
         log.queued(7, at(102));
         log.queued(3, at(102));
-        log.read(Reading { embedded: 1, to_embed: 4, memory_mb: 80 }, at(101));
         let hour = log.last_hour(at(103));
         assert_eq!(hour.calls[56..], [2, 0, 0, 0], "the explorer's own calls are not counted");
         assert_eq!(hour.queue[56..], [0, 0, 7, 0]);
