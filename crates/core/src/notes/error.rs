@@ -115,7 +115,9 @@ pub enum NoteError {
         reason: String,
     },
     /// The index is being brought up to date, or an earlier write waits for the files or the database.
-    #[error("the vault is still being indexed, or an earlier write to it is still waiting; nothing was written. Try again in a moment")]
+    #[error(
+        "the vault is still being indexed, or an earlier write to it is still waiting; nothing was written. Try again in a moment"
+    )]
     Busy,
     /// Someone else changed it.
     #[error(
