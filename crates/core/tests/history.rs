@@ -7,7 +7,7 @@ use quipu_core::model::{ContentHash, VaultPath};
 use quipu_core::notes::NoteError;
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{
-    Clock, FileChange, NoteAction, NoteHistory, VaultFiles, WriteFilter, WriteNumber, WriteOrigin,
+    Clock, FileChange, NamePeriod, NoteAction, NoteHistory, VaultFiles, WriteFilter, WriteNumber, WriteOrigin,
 };
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
@@ -102,6 +102,20 @@ fn an_interrupted_redaction_is_finished_by_the_next_start() {
     home.start();
     assert_eq!(home.vault.paths(), ["b.md"]);
     assert_eq!(home.kept(), [PLACEHOLDER]);
+}
+
+#[test]
+fn a_redaction_interrupted_after_its_versions_were_removed_is_finished_by_the_next_start() {
+    let home = Home::new("//- a.md\nthe secret\n//- b.md\nbee\n");
+    drop(home.start());
+    home.replace("a.md", PLACEHOLDER, NoteAction::Redact);
+    let name = NamePeriod { path: VaultPath::parse("a.md").unwrap(), since_ns: i64::MIN, until_ns: i64::MAX };
+    assert_eq!(home.vault.forget(&[name], WriteNumber(1)).unwrap(), 1);
+    home.start();
+    assert_eq!(home.vault.paths(), ["b.md"]);
+    assert_eq!(home.kept(), [PLACEHOLDER]);
+    let listed = home.vault.writes(&WriteFilter::default()).unwrap();
+    assert_eq!(listed.iter().map(|write| (write.files.len(), write.unlisted)).collect::<Vec<_>>(), [(1, 0), (0, 1)]);
 }
 
 #[test]

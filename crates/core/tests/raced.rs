@@ -11,7 +11,7 @@ use quipu_core::notes::{NewNote, NoteUpdate};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{
     FileChange, FileContent, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, TrashedFile, VaultError,
-    VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    VaultFiles, WriteError, WriteFilter, WriteNumber, WriteOrigin,
 };
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
@@ -65,8 +65,11 @@ impl NoteHistory for Raced {
     fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
         self.0.record_outside(files)
     }
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
-        self.0.forget(names)
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
+        self.0.forget(names, unfinished)
+    }
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        self.0.forget_write(number)
     }
 }
 
@@ -164,8 +167,11 @@ impl NoteHistory for Overtaken {
     fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
         self.files.record_outside(files)
     }
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
-        self.files.forget(names)
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
+        self.files.forget(names, unfinished)
+    }
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        self.files.forget_write(number)
     }
 }
 

@@ -11,7 +11,7 @@ use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
 use quipu_core::ports::{
     FileChange, FileContent, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, TrashedFile, VaultError,
-    VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    VaultFiles, WriteError, WriteFilter, WriteNumber, WriteOrigin,
 };
 use quipu_core::sync::{Base, BaseChange, BaseLog, Direction, Side, Sync, SyncError, SyncOptions, SyncReport};
 use quipu_testkit::generate::Random;
@@ -126,8 +126,11 @@ impl NoteHistory for Busy<'_> {
     fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
         self.files.record_outside(files)
     }
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
-        self.files.forget(names)
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
+        self.files.forget(names, unfinished)
+    }
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        self.files.forget_write(number)
     }
 }
 

@@ -9,7 +9,7 @@ use quipu_core::memory::EntityId;
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
     ApplyError, ChangeNumber, EntityUpdate, FileChange, FileContent, MemoryChange, MemoryStore, NamePeriod, NewEntity,
-    NoteFeed, NoteHistory, Refusal, VaultFiles, WriteError, WriteOrigin,
+    NoteFeed, NoteHistory, Refusal, VaultFiles, WriteError, WriteNumber, WriteOrigin,
 };
 use quipu_store_postgres::{GraphError, PostgresDatabase, PostgresMemory, PostgresVault};
 use quipu_testkit::memory_conformance::{author, create, observe};
@@ -264,7 +264,7 @@ fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
     assert_eq!(vault.apply_for(&create, &origin).expect("it was applied"), first);
     assert_eq!(vault.read(&path("a.md")).expect("readable").map(|note| note.bytes), None, "and is not made again");
     let name = NamePeriod { path: path("a.md"), since_ns: 0, until_ns: i64::MAX };
-    assert_eq!(vault.forget(&[name]).expect("writable"), 1);
+    assert_eq!(vault.forget(&[name], WriteNumber(0)).expect("writable"), 1);
     assert_eq!(vault.applied_request(RequestKey(7)).expect("readable"), None, "a path may contain the redacted text");
 }
 

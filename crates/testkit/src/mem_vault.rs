@@ -230,21 +230,22 @@ impl NoteHistory for MemVault {
         Ok(())
     }
 
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
         let mut state = self.state();
         let mut kept: BTreeSet<String> = BTreeSet::new();
         for write in &mut state.writes {
-            let copy = write.clone();
-            write.files.retain(|file| {
-                let is_note = names.iter().any(|name| name.covers_entry(&copy, file));
-                kept.extend(file.kept.clone().filter(|_| is_note));
-                !is_note
-            });
-            write.unlisted += copy.files.len() - write.files.len();
+            let of_note = |file: &&LoggedFile| names.iter().any(|name| name.covers_entry(write, file));
+            kept.extend(write.files.iter().filter(of_note).filter_map(|file| file.kept.clone()));
+            write.forget(names, unfinished);
         }
         let before = state.kept.len();
         state.kept.retain(|(file, _)| !kept.contains(&file.version));
         Ok(before - state.kept.len())
+    }
+
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        self.state().writes.iter_mut().filter(|write| write.number == number).for_each(LoggedWrite::forget_files);
+        Ok(())
     }
 }
 

@@ -356,7 +356,7 @@ pub fn forgotten_note_leaves_no_version_and_no_other_note_loses_one(subject: &im
         NamePeriod { path: path("a.md"), since_ns: i64::MIN, until_ns: moved_in.at_ns },
     ];
     assert!(moved_away.at_ns < moved_in.at_ns);
-    assert_eq!(vault.forget(&names).expect("allowed"), 3);
+    assert_eq!(vault.forget(&names, WriteNumber(0)).expect("allowed"), 3);
     let kept: Vec<Vec<u8>> = vault
         .writes(&WriteFilter::default())
         .expect("the history can be read")
@@ -366,10 +366,21 @@ pub fn forgotten_note_leaves_no_version_and_no_other_note_loses_one(subject: &im
         .collect();
     assert_eq!(kept, [b"third 1".to_vec(), b"other 2".to_vec(), b"other 1".to_vec()]);
     assert_eq!(vault.trashed().expect("the trash can be listed").len(), 3);
-    assert_eq!(vault.forget(&names).expect("allowed"), 0);
+    assert_eq!(vault.forget(&names, WriteNumber(0)).expect("allowed"), 0);
+    apply(create("d.md", "secret 1"));
+    apply(replace("d.md", "secret 1", "trace"));
+    let newest = || vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).expect("readable").remove(0);
+    let replaced = newest();
+    let name = NamePeriod { path: path("d.md"), since_ns: i64::MIN, until_ns: i64::MAX };
+    assert_eq!(vault.forget(&[name], replaced.number).expect("allowed"), 1);
+    let [left] = &newest().files[..] else { panic!("{:?}", newest()) };
+    let after = replaced.files[0].after;
+    assert!(after.is_some() && (&left.before, &left.kept, &left.after) == (&None, &None, &after), "{left:?}");
+    vault.forget_write(replaced.number).expect("allowed");
+    assert_eq!((newest().files.len(), newest().unlisted, newest().number), (0, 1, replaced.number));
     // Numbers go on.
     apply(delete("b.md", "trace"));
-    assert_eq!(vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).expect("readable")[0].number.0, 8);
+    assert_eq!(vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).expect("readable")[0].number.0, 10);
 }
 
 /// What came of a write, without words and times.

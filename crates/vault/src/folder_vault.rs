@@ -12,7 +12,7 @@ use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath, Warning};
 use quipu_core::ports::{
     FileChange, FileContent, Image, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, OtherFiles, TrashedFile,
-    VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    VaultError, VaultFiles, WriteError, WriteFilter, WriteNumber, WriteOrigin,
 };
 
 use crate::dir::{Dir, FileKind, Metadata, if_exists, is_no_folder};
@@ -276,8 +276,13 @@ impl NoteHistory for FolderVault {
         }
     }
 
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
-        forget::forget(self, names).map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source })
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
+        forget::forget(self, names, unfinished)
+            .map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source })
+    }
+
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        forget::forget_write(self, number).map_err(|source| WriteError::Write { path: OWN_FOLDER.to_owned(), source })
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::io;
 
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{NamePeriod, VaultFiles};
+use quipu_core::ports::{NamePeriod, VaultFiles, WriteNumber};
 
 use crate::folder_vault::FolderVault;
 use crate::{history, requests, trash, write, written};
 
 /// Removes every kept version of a note that had these names; returns their number. The history tells which those are. A
 /// version that it does not have, such as that of an undone write, belongs to the note that had its path at that time.
-pub(crate) fn forget(vault: &FolderVault, names: &[NamePeriod]) -> io::Result<usize> {
+pub(crate) fn forget(vault: &FolderVault, names: &[NamePeriod], unfinished: WriteNumber) -> io::Result<usize> {
     let lock = write::lock(vault)?;
     let (note, others) = history::kept_of(vault, &lock.own, names)?;
     let (note, others): (BTreeSet<String>, BTreeSet<String>) =
@@ -29,6 +29,16 @@ pub(crate) fn forget(vault: &FolderVault, names: &[NamePeriod]) -> io::Result<us
     }
     requests::forget(&lock.own, &names.iter().map(|name| &name.path).collect::<Vec<_>>())?;
     // Last: after an interruption the entries are still needed.
-    history::forget(vault, &lock.own, names)?;
+    history::rewrite(vault, &lock.own, |write| write.forget(names, unfinished))?;
     Ok(count)
+}
+
+/// Removes the entries of a write.
+pub(crate) fn forget_write(vault: &FolderVault, number: WriteNumber) -> io::Result<()> {
+    let lock = write::lock(vault)?;
+    history::rewrite(vault, &lock.own, |write| {
+        if write.number == number {
+            write.forget_files();
+        }
+    })
 }

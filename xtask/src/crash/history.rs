@@ -63,7 +63,9 @@ pub(super) fn await_redactions(vault: &Path) -> anyhow::Result<()> {
     let is_there = |(path, placeholder): &(String, String)| {
         fs::read(vault.join(path)).is_ok_and(|bytes| hex(&bytes) == *placeholder)
     };
-    while !interrupted_redactions(vault)?.is_empty() || interrupted.iter().any(is_there) {
+    // A write in the journal may be one that begins a redaction.
+    let is_recovering = || vault.join(".quipu/journal.json").exists();
+    while is_recovering() || !interrupted_redactions(vault)?.is_empty() || interrupted.iter().any(is_there) {
         ensure!(Instant::now() < until, "the redaction of {interrupted:?} is not finished after a start");
         thread::sleep(Duration::from_millis(10));
     }

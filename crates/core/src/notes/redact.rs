@@ -55,7 +55,9 @@ impl Knowledge {
             for _ in 0..MAX_ATTEMPTS {
                 let pending = self.replace_by(session, &path, &placeholder, &mut redacted)?;
                 redacted.versions += self.remove_versions(&mut writer, &pending)?;
-                if self.delete_placeholder(&mut writer, session, request, &pending)? {
+                let is_deleted = self.delete_placeholder(&mut writer, session, request, &pending)?;
+                self.vault.forget_write(pending.number)?;
+                if is_deleted {
                     return Ok(redacted);
                 }
             }
@@ -91,8 +93,8 @@ impl Knowledge {
         Ok(pending.into_iter().find(|pending| pending.path == path).unwrap_or_else(unrecorded))
     }
 
-    /// Removes every kept version of a redacted note, what the index has of it, and its entries in the history: the
-    /// redaction's own comes last, by which the next start finds one that was interrupted. Returns the number of versions.
+    /// Removes every kept version of a redacted note, what the index has of it, and its entries in the history, except that of
+    /// the redaction, by which the next start finds one that was interrupted. Returns the number of versions.
     fn remove_versions(&self, writer: &mut Writer, pending: &PendingRedaction) -> Result<usize, NoteError> {
         if self.is_placeholder(pending)? {
             self.indexer.apply_written(writer, vec![removed(&pending.path)]);
@@ -100,7 +102,7 @@ impl Knowledge {
         self.lines.forget(|| self.store.scrub()).map_err(IndexError::from)?;
         let before = WriteNumber(pending.number.0.saturating_add(1));
         let names = self.trace_before(pending.path.clone(), before, pending.at_ns)?.names;
-        Ok(self.vault.forget(&names)?)
+        Ok(self.vault.forget(&names, pending.number)?)
     }
 
     /// Deletes the line with the reason. `false` if the file has another text by now, which is left alone.
@@ -130,7 +132,8 @@ impl Knowledge {
             let session = Session::default();
             let finished = self
                 .remove_versions(&mut writer, pending)
-                .and_then(|_| self.delete_placeholder(&mut writer, &session, None, pending));
+                .and_then(|_| self.delete_placeholder(&mut writer, &session, None, pending))
+                .and_then(|is_deleted| Ok(self.vault.forget_write(pending.number).map(|()| is_deleted)?));
             let message = match finished {
                 Ok(true) => continue,
                 Ok(false) => {

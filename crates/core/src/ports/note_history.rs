@@ -22,8 +22,12 @@ pub trait NoteHistory: Send + Sync {
     /// out. A store to which nothing else writes does nothing.
     fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError>;
 
-    /// Deletes the kept versions and the entries of a note that had these names; returns the number of versions.
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError>;
+    /// Deletes the kept versions and the entries of a note that had these names; returns the number of versions. Of the write
+    /// that is `unfinished`, only what it replaced is deleted: its entry tells the next start what to finish.
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError>;
+
+    /// Deletes the entries of a write, which the history only counts from then on.
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError>;
 }
 
 /// Which writes to return.
@@ -79,6 +83,24 @@ pub struct LoggedWrite {
     pub unlisted: usize,
 }
 
+impl LoggedWrite {
+    /// Removes the entries of a note that had these names; of the write that is `unfinished` only the version before it.
+    pub fn forget(&mut self, names: &[NamePeriod], unfinished: WriteNumber) {
+        let of_note = |file: &LoggedFile| names.iter().any(|name| name.covers_entry(self, file));
+        let (mut left, forgotten): (Vec<_>, Vec<_>) = self.files.iter().cloned().partition(|file| !of_note(file));
+        match unfinished == self.number {
+            true => left.extend(forgotten.into_iter().map(LoggedFile::without_before)),
+            false => self.unlisted += forgotten.len(),
+        }
+        self.files = left;
+    }
+
+    /// Removes all entries.
+    pub fn forget_files(&mut self) {
+        self.unlisted += std::mem::take(&mut self.files).len();
+    }
+}
+
 /// The entry of one file of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedFile {
@@ -100,6 +122,11 @@ impl LoggedFile {
     /// Whether it is a note. Other files are only renamed, and their versions are not recorded.
     pub fn is_note(&self) -> bool {
         self.before.is_some() || self.after.is_some()
+    }
+
+    /// The entry without the version before it.
+    fn without_before(self) -> Self {
+        Self { before: None, kept: None, ..self }
     }
 
     /// Its paths after and before.

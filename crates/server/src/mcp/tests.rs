@@ -9,7 +9,7 @@ use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::parse::TitleRule;
 use quipu_core::ports::{
     FileChange, FileContent, Image, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, SystemClock,
-    TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    TrashedFile, VaultError, VaultFiles, WriteError, WriteFilter, WriteNumber, WriteOrigin,
 };
 use quipu_core::{Knowledge, Parts, RequestKey, Session};
 use quipu_testkit::store_conformance::NoteStorage;
@@ -96,8 +96,11 @@ impl NoteHistory for GatedVault {
     fn record_outside(&self, files: &[LoggedFile]) -> Result<(), WriteError> {
         self.files.record_outside(files)
     }
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
-        self.files.forget(names)
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
+        self.files.forget(names, unfinished)
+    }
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        self.files.forget_write(number)
     }
 }
 

@@ -162,24 +162,50 @@ pub(super) async fn kept_bytes(
     crate::row::first(db, sql, &[&graph, &change, &position], |row| get(row, 0)).await
 }
 
-/// Deletes the versions, the entries and the recorded requests of a note that had these names; returns the number of versions. The
-/// paths stay in the feed, by which servers know what to read again.
-pub(super) async fn forget(tx: &Transaction<'_>, graph: i64, names: &[NamePeriod]) -> Result<u64, DatabaseError> {
+/// Deletes the versions, the entries and the recorded requests of a note that had these names, and of the write that is
+/// `unfinished` only the version before it; returns the number of versions. The paths stay in the feed, by which servers know
+/// what to read again.
+pub(super) async fn forget(
+    tx: &Transaction<'_>,
+    graph: i64,
+    names: &[NamePeriod],
+    unfinished: WriteNumber,
+) -> Result<u64, DatabaseError> {
     let mut count = 0;
     for NamePeriod { path, since_ns, until_ns } in names {
         let path = escape(path.as_str());
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&graph, &path, since_ns, until_ns];
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+            [&graph, &path, since_ns, until_ns, &unfinished.0];
         let sql = "DELETE FROM note_version WHERE graph = $1 AND path = $2 AND at_ns > $3 AND at_ns <= $4";
-        count += execute(tx, sql, &values).await?;
-        let sql = "WITH gone AS (DELETE FROM note_write_file f USING note_write w WHERE f.graph = $1 AND w.graph = $1 AND \
-                   w.change = f.change AND (coalesce(f.from_path, f.path) = $2 AND w.at_ns > $3 AND w.at_ns <= $4 OR \
-                   f.from_path IS NOT NULL AND f.path = $2 AND w.at_ns = $3) RETURNING f.change) \
-                   UPDATE note_write SET unlisted = unlisted + n FROM \
-                   (SELECT change, count(*) AS n FROM gone GROUP BY change) AS counted \
-                   WHERE note_write.graph = $1 AND note_write.change = counted.change";
-        execute(tx, sql, &values).await?;
+        count += execute(tx, sql, &values[..4]).await?;
+        let of_note = "f.graph = $1 AND w.graph = $1 AND w.change = f.change AND (coalesce(f.from_path, f.path) = $2 AND \
+                       w.at_ns > $3 AND w.at_ns <= $4 OR f.from_path IS NOT NULL AND f.path = $2 AND w.at_ns = $3)";
+        let sql = format!(
+            "UPDATE note_write_file f SET old_hash = NULL, old_chars = NULL, old_ns = NULL, kept = NULL \
+             FROM note_write w WHERE {of_note} AND f.change = $5"
+        );
+        execute(tx, &sql, &values).await?;
+        let sql = format!(
+            "WITH gone AS (DELETE FROM note_write_file f USING note_write w WHERE {of_note} AND f.change <> $5 \
+             RETURNING f.change) {COUNT_GONE}"
+        );
+        execute(tx, &sql, &values).await?;
         // A path may contain the text that is redacted.
         execute(tx, "DELETE FROM note_request WHERE graph = $1 AND path = $2", &[&graph, &path]).await?;
     }
     Ok(count)
 }
+
+/// Deletes the entries of a write.
+pub(super) async fn forget_write(tx: &Transaction<'_>, graph: i64, number: WriteNumber) -> Result<(), DatabaseError> {
+    let sql = format!(
+        "WITH gone AS (DELETE FROM note_write_file WHERE graph = $1 AND change = $2 RETURNING change) {COUNT_GONE}"
+    );
+    execute(tx, &sql, &[&graph, &number.0]).await?;
+    Ok(())
+}
+
+/// The end of a statement whose `gone` are deleted entries of a graph: their writes count them from then on.
+const COUNT_GONE: &str = "UPDATE note_write SET unlisted = unlisted + n FROM \
+                          (SELECT change, count(*) AS n FROM gone GROUP BY change) AS counted \
+                          WHERE note_write.graph = $1 AND note_write.change = counted.change";

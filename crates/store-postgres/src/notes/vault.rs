@@ -12,7 +12,7 @@ use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::ports::{
     FeedError, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteChanges,
     NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, VaultVersions, WriteError, WriteFilter,
-    WriteOrigin,
+    WriteNumber, WriteOrigin,
 };
 
 use super::files::excluded;
@@ -287,13 +287,21 @@ impl NoteHistory for PostgresVault {
         Ok(())
     }
 
-    fn forget(&self, names: &[NamePeriod]) -> Result<usize, WriteError> {
+    fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError> {
         let forgotten = self.database.write(self.scope, async |tx| {
             save::lock(tx, self.graph).await?;
-            Ok(Ok::<_, WriteError>(history::forget(tx, self.graph, names).await?))
+            Ok(Ok::<_, WriteError>(history::forget(tx, self.graph, names, unfinished).await?))
         });
         let forgotten = forgotten.map_err(|error| write_failed("the history".into(), &error))??;
         Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+    }
+
+    fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError> {
+        let forgotten = self.database.write(self.scope, async |tx| {
+            save::lock(tx, self.graph).await?;
+            Ok(Ok::<_, WriteError>(history::forget_write(tx, self.graph, number).await?))
+        });
+        forgotten.map_err(|error| write_failed("the history".into(), &error))?
     }
 }
 

@@ -226,17 +226,12 @@ pub(crate) fn kept_of(vault: &FolderVault, own: &Dir, names: &[NamePeriod]) -> i
     })
 }
 
-/// Removes the entries of a note.
-pub(crate) fn forget(vault: &FolderVault, own: &Dir, names: &[NamePeriod]) -> io::Result<()> {
+/// Changes the recorded writes.
+pub(crate) fn rewrite(vault: &FolderVault, own: &Dir, mut change: impl FnMut(&mut LoggedWrite)) -> io::Result<()> {
     with(vault, own, |history| {
         for file in history.files().into_iter().filter(|file| !file.writes.is_empty()) {
             let mut writes = file.writes.clone();
-            for write in &mut writes {
-                let before = write.files.len();
-                let copy = write.clone();
-                write.files.retain(|file| !names.iter().any(|name| name.covers_entry(&copy, file)));
-                write.unlisted += before - write.files.len();
-            }
+            writes.iter_mut().for_each(&mut change);
             file.rewrite(own, &writes)?;
         }
         Ok(())

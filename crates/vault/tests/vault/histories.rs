@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use quipu_core::model::VaultPath;
 use quipu_core::ports::{
-    LoggedFile, LoggedVersion, NamePeriod, NoteAction, NoteHistory, TrashReason, VaultFiles, WriteFilter,
+    LoggedFile, LoggedVersion, NamePeriod, NoteAction, NoteHistory, TrashReason, VaultFiles, WriteFilter, WriteNumber,
 };
 use quipu_vault::FolderVault;
 
@@ -120,7 +120,10 @@ fn copies_of_written_texts_follow_their_notes() {
     vault.record_outside(&[moved]).unwrap();
     assert_eq!((copy("a.md"), copy("c.md").as_deref()), (None, Some("two")));
     vault
-        .forget(&[NamePeriod { path: VaultPath::parse("c.md").unwrap(), since_ns: i64::MIN, until_ns: i64::MAX }])
+        .forget(
+            &[NamePeriod { path: VaultPath::parse("c.md").unwrap(), since_ns: i64::MIN, until_ns: i64::MAX }],
+            WriteNumber(0),
+        )
         .unwrap();
     assert_eq!((copy("c.md"), copy("b.md").as_deref()), (None, Some("wasp")));
     vault.prune_kept(i64::MAX).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use quipu_core::ports::{
-    FileChange, NamePeriod, NoteAction, NoteHistory, VaultFiles, WriteError, WriteFilter, WriteOrigin,
+    FileChange, NamePeriod, NoteAction, NoteHistory, VaultFiles, WriteError, WriteFilter, WriteNumber, WriteOrigin,
 };
 use quipu_vault::{FolderVault, VaultOptions};
 
@@ -412,7 +412,7 @@ fn history_of_notes_that_the_group_cannot_read_is_private() {
     assert_eq!(home.text("closed/s.md").as_deref(), Some("now"));
     // A redacted note is in neither file.
     let name = NamePeriod { path: path("closed/s.md"), since_ns: i64::MIN, until_ns: i64::MAX };
-    vault.forget(&[name]).unwrap();
+    vault.forget(&[name], WriteNumber(0)).unwrap();
     let texts = [".quipu/history.jsonl", ".quipu/history-0.jsonl"].map(|file| home.text(file).unwrap());
     assert!(!texts.concat().contains("s.md\""), "{texts:?}");
     assert!(vault.writes(&of("closed/s.md")).unwrap().is_empty());
