@@ -26,7 +26,7 @@ pub trait NoteHistory: Send + Sync {
     /// that is `unfinished`, only what it replaced is deleted: its entry tells the next start what to finish.
     fn forget(&self, names: &[NamePeriod], unfinished: WriteNumber) -> Result<usize, WriteError>;
 
-    /// Deletes the entries of a write, which the history only counts from then on.
+    /// Deletes the entries of a write, which is no longer listed; its number is not used again.
     fn forget_write(&self, number: WriteNumber) -> Result<(), WriteError>;
 }
 
