@@ -45,8 +45,10 @@ const environment = (place) => ({ ...process.env, XDG_STATE_HOME: place.state })
 
 /** Runs a command to its end. */
 export function quipu(place, ...words) {
-  const done = spawnSync(binary, ["--vault", place.vault, ...words], { env: environment(place), encoding: "utf8" });
-  if (done.status !== 0) throw new Error(`quipu ${words.join(" ")}: ${done.stderr}`);
+  // The picture of a large vault is longer than the megabyte that Node accepts by default.
+  const options = { env: environment(place), encoding: "utf8", maxBuffer: 1 << 28 };
+  const done = spawnSync(binary, ["--vault", place.vault, ...words], options);
+  if (done.status !== 0) throw new Error(`quipu ${words.join(" ")}: ${done.error ?? done.stderr}`);
   return done.stdout.trim();
 }
 /** Calls a tool as another process does. */

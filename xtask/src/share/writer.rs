@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
@@ -12,6 +12,7 @@ use quipu_testkit::client::{Answer, Client};
 use quipu_testkit::generate::Random;
 use serde_json::{Value, json};
 
+use super::Progress;
 use crate::crash;
 
 /// Starts in a row that a killing may spoil.
@@ -64,7 +65,7 @@ impl<'a> Writer<'a> {
         Self { binary, vault, number, random: Random(number + 1), tally: Tally::default(), earlier: BTreeMap::new() }
     }
 
-    pub(super) fn write_until(mut self, is_over: &AtomicBool) -> anyhow::Result<Tally> {
+    pub(super) fn write_until(mut self, progress: &Progress) -> anyhow::Result<Tally> {
         let (mut steps, mut failed) = (0_u64, 0);
         'server: loop {
             // One that is killed as it starts is started again. It cannot be always the one that is killed.
@@ -77,7 +78,7 @@ impl<'a> Writer<'a> {
             failed = 0;
             let mut entity = None;
             loop {
-                if is_over.load(Ordering::SeqCst) {
+                if progress.is_over.load(Ordering::SeqCst) {
                     drop(client.close());
                     return Ok(self.tally);
                 }
@@ -89,7 +90,10 @@ impl<'a> Writer<'a> {
                     _ => self.move_a_folder(&mut client),
                 };
                 match outcome {
-                    Ok(()) => self.tally.acknowledged += 1,
+                    Ok(()) => {
+                        self.tally.acknowledged += 1;
+                        progress.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    }
                     Err(Silence::Gone) => {
                         let (mut child, wire) = client.into_parts();
                         drop(wire);
