@@ -16,7 +16,7 @@ use crate::answer_size::{LIST_ROOM, fitting};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::{ToolError, ToolErrorKind};
-use crate::truncate::{echoed, truncate};
+use crate::truncate::{cut_name, echoed, truncate};
 
 /// Ids of one change that are listed.
 const MAX_IDS: usize = 20;
@@ -191,7 +191,7 @@ fn shown_write(knowledge: &Knowledge, snapshot: &Snapshot, write: &LoggedWrite) 
     let notes: Vec<&LoggedFile> = write.files.iter().filter(|file| file.is_note()).collect();
     let first = notes.first().copied().unwrap_or(&write.files[0]);
     let key = snapshot.find_exact(&first.path);
-    let title = key.map_or_else(|| first.path.stem().to_owned(), |key| snapshot.note(key).title.clone());
+    let title = key.map_or_else(|| first.path.stem().to_owned(), |key| cut_name(&snapshot.note(key).title));
     let id = |path: &VaultPath| {
         snapshot.find_exact(path).map_or_else(|| path.note_id().to_string(), |key| snapshot.note(key).id.to_string())
     };
