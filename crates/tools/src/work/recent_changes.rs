@@ -400,7 +400,7 @@ mod tests {
             "by their names"
         );
         let expected = [
-            "two observation 1: ~ observation 1 of entity 1: rows",
+            r#"two observation 1: ~ observation 1 of entity 1: "sails" to "rows""#,
             "two relation 1: + relation 1: 1 owns 2",
             "one entity 1: + entity 1 Author: Ada; 1 more",
         ];
@@ -408,8 +408,14 @@ mod tests {
         let undone = harness.call("undo_change", json!({"change": of(1)["changes"][0]["change"]}));
         assert_eq!(undone["undone"], true);
         let listed = summaries(&of(1));
-        assert_eq!(listed[0], "harness observation 1: ~ observation 1 of entity 1: sails");
-        assert_eq!(listed[1], "two observation 1: ~ observation 1 of entity 1: rows; undone by 7");
+        assert_eq!(listed[0], r#"harness observation 1: ~ observation 1 of entity 1: "rows" to "sails""#);
+        assert_eq!(listed[1], r#"two observation 1: ~ observation 1 of entity 1: "sails" to "rows"; undone by 7"#);
+        for description in ["Poet", "Sailor"] {
+            by("two", "update_entity", json!({"entity_id": 1, "description": description}));
+        }
+        let listed = summaries(&of(1));
+        assert_eq!(listed[0], r#"two entity 1: ~ entity 1: description "Poet" to "Sailor""#);
+        assert_eq!(listed[1], r#"two entity 1: ~ entity 1: description "" to "Poet""#);
         // A merge brings the history of the other entity along, until it is undone.
         let merge = harness.call("merge_entities", json!({"entity_id": 3, "into_entity_id": 1}))["change"].clone();
         let listed = summaries(&of(1));
