@@ -17,11 +17,11 @@ pub(crate) fn run(what: &[String]) -> anyhow::Result<()> {
         Some("vectors") if arguments.len() == 1 => arguments.push("100000".to_owned()),
         Some("speed") if arguments.len() == 1 => arguments.extend(["1000", "10000", "100000"].map(str::to_owned)),
         Some("speed" | "vectors") => {}
-        Some("duplicates" | "merges" | "recall") => match data::unpacked()? {
+        Some("contradictions" | "duplicates" | "merges" | "recall") => match data::unpacked()? {
             Some(folder) => arguments.push(folder.display().to_string()),
             None => bail!("the data sets are not here: they belong into ../shared/data"),
         },
-        _ => bail!("measure what: duplicates, merges, recall, speed, vectors or wire?"),
+        _ => bail!("measure what: contradictions, duplicates, merges, recall, speed, vectors or wire?"),
     }
     let example =
         ["run", "--release", "--quiet", "--package", "quipu-store-embedded", "--example", "measure_memory", "--"];

@@ -88,6 +88,14 @@ pub enum RecentError {
 }
 
 impl RecentChange {
+    /// The write, if it is one of notes.
+    pub fn write(&self) -> Option<&LoggedWrite> {
+        match self {
+            Self::Notes(write) => Some(write),
+            Self::Memory(_) => None,
+        }
+    }
+
     fn at_ns(&self) -> i64 {
         match self {
             Self::Notes(write) => write.at_ns,

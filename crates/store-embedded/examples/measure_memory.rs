@@ -1,6 +1,6 @@
-//! What memory is worth, in numbers: `duplicates`, `recall` and `speed`. `cargo xtask memory` runs it.
+//! What memory is worth, in numbers: `contradictions`, `duplicates`, `recall` and `speed`. `cargo xtask memory` runs it.
 //!
-//! The first two read sets of real data that are not part of the repository; each set is a folder below the one given.
+//! The first three read sets of real data that are not part of the repository; each set is a folder below the one given.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a development tool")]
 #![expect(clippy::cast_possible_truncation, reason = "small numbers")]
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use quipu_core::Session;
 use quipu_core::memory::{
     Bulk, BulkEntity, Creation, DetailPart, DuplicateRule, EntityDraft, EntityId, EntityTypes, Memory, MemoryFields,
-    MemoryParts, PageRequest, SearchBy, SearchQuery, SubgraphQuery,
+    MemoryParts, Observation, ObservationId, PageRequest, SearchBy, SearchQuery, SubgraphQuery, contradictions,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityRef, MemoryChange, NewEntity, Role, SystemClock};
 use quipu_embed::Builtin;
@@ -43,12 +43,13 @@ fn main() {
                 merges(&set_in(data, set), set, Some(Arc::new(Builtin::new())));
             }
         }
+        ["contradictions", data] => contradicting(&set_in(data, "mem-locomo")),
         ["recall", data] => recall(&set_in(data, "mem-locomo")),
         ["speed", sizes @ ..] => sizes.iter().for_each(|size| speed(size.parse().unwrap())),
         ["vectors", sizes @ ..] => sizes.iter().for_each(|size| vectors(size.parse().unwrap())),
         _ => {
             println!(
-                "measure_memory duplicates DATA | merges DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…"
+                "measure_memory contradictions DATA | duplicates DATA | merges DATA | recall DATA | speed ENTITIES… | vectors ENTITIES…"
             );
         }
     }
@@ -201,6 +202,29 @@ fn by_cosine(entities: &[Value], twins: &Twins, embedder: &dyn Embedder) -> Curv
 }
 
 /// Every turn of the conversations is an entity with one observation; a question should find the turns that answer it.
+/// The warnings about the observations of each person in each conversation. A person reads whether they are right.
+fn contradicting(set: &Path) {
+    let mut of_person: HashMap<(String, String), Vec<Observation>> = HashMap::new();
+    let rows = rows(&set.join("observations.jsonl"));
+    for (number, row) in rows.iter().enumerate() {
+        let text = |field: &str| row[field].as_str().unwrap().to_owned();
+        let observation = Observation {
+            id: ObservationId(i64::try_from(number).unwrap()),
+            entity: EntityId(0),
+            text: text("text"),
+            created_ns: 0,
+            updated_ns: 0,
+        };
+        of_person.entry((text("conv"), text("entity"))).or_default().push(observation);
+    }
+    let pairs: Vec<_> = of_person.values().flat_map(|observations| contradictions(observations)).collect();
+    println!("{} observations of {} entities: {} contradictions", rows.len(), of_person.len(), pairs.len());
+    let text = |id: ObservationId| &rows[usize::try_from(id.0).unwrap()]["text"];
+    for (older, newer) in pairs {
+        println!("- {}\n  {}", text(older), text(newer));
+    }
+}
+
 fn recall(set: &Path) {
     let memory = memory(MemoryDatabase::in_memory().unwrap(), Some(Arc::new(Builtin::new())));
     let text = |value: &Value| value.as_str().unwrap().to_owned();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::tool::Call;
+use crate::truncate::truncate;
 
 /// Characters of an answer as JSON, unless the client passed a limit.
 pub(crate) const MAX_ANSWER: usize = 40_000;
@@ -43,6 +44,20 @@ pub(crate) fn fitting<T: Serialize>(items: &[T], room: usize) -> usize {
     items.iter().take_while(fits).count().max(1).min(items.len())
 }
 
+/// The beginning of a text that fits as JSON.
+pub(crate) fn fitting_text(text: &str, room: usize) -> String {
+    let mut chars = room;
+    loop {
+        let cut = truncate(text, chars);
+        let size = json_chars(&cut);
+        if size <= room || chars == 0 {
+            return cut;
+        }
+        // Characters that need several in JSON are counted as if they were spread evenly.
+        chars = (chars * room / size).min(chars - 1);
+    }
+}
+
 /// The requested part of a list.
 pub(crate) struct Wanted {
     pub(crate) offset: usize,
@@ -78,6 +93,15 @@ mod tests {
     fn characters_are_counted_as_they_are_sent() {
         for value in [json!({"a": [1, "é\n\"日本\u{1}"]}), json!(null), json!("👨‍👩‍👧")] {
             assert_eq!(json_chars(&value), value.to_string().chars().count(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_where_its_json_is_too_long() {
+        for text in ["a\"\n".repeat(100), "\u{1}".repeat(100), "é".repeat(100)] {
+            let cut = fitting_text(&text, 60);
+            assert!((20..=60).contains(&json_chars(&cut)), "{cut:?}");
+            assert_eq!(fitting_text(&text, 1_000), text);
         }
     }
 

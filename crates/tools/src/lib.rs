@@ -29,6 +29,7 @@ mod reference;
 mod resources;
 mod schema;
 mod score;
+mod tags;
 mod time;
 mod truncate;
 mod whole_graph;

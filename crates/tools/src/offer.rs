@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, every_tool, unknown_tool};
+use crate::registry::{INVALID_PARAMS, Registry, RegistryOptions, Reply, ToolResponse, every_tool, unknown_tool};
 use crate::tool::{Access, ToolInfo, Toolset};
 
 /// The tools that a client sees and may call.
@@ -65,14 +65,24 @@ impl Offer {
         self.handles.iter().copied().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }
 
-    /// Removes advice from warnings that names other tools: such clauses, except the first, which says what happened.
-    pub fn fit_warnings(&self, warnings: &mut [String]) {
-        for warning in warnings {
-            let clauses = clauses(warning);
-            let is_kept = |(place, clause): &(usize, &&str)| *place == 0 || !advises(clause, &self.missing);
-            let kept: Vec<&str> = clauses.iter().enumerate().filter(is_kept).map(|(_, clause)| *clause).collect();
-            if kept.len() < clauses.len() {
-                *warning = kept.join("; ");
+    /// Removes advice that names other tools from the warnings and the error of a response: such clauses, except the first, which
+    /// says what happened. `may` tells which of the offered tools the caller may use.
+    pub fn fit(&self, response: &mut ToolResponse, may: impl Fn(Access) -> bool) {
+        let has = |name: &str| self.handles.iter().any(|tool| tool.name == name && may(tool.access));
+        let missing: Vec<&str> = every_tool().iter().map(|tool| tool.name).filter(|name| !has(name)).collect();
+        response.warnings.iter_mut().for_each(|warning| drop_advice(warning, &missing));
+        match &mut response.reply {
+            Reply::Answer(_) => {}
+            Reply::Protocol { message, .. } => drop_advice(message, &missing),
+            Reply::Failure(text) => {
+                let mut error: Value = serde_json::from_str(text).unwrap_or_default();
+                match error.pointer_mut("/error/message") {
+                    Some(Value::String(message)) => {
+                        drop_advice(message, &missing);
+                        *text = error.to_string();
+                    }
+                    _ => drop_advice(text, &missing),
+                }
             }
         }
     }
@@ -97,23 +107,33 @@ impl Offer {
     }
 }
 
-/// The clauses of a warning, separated by `; ` outside of names, texts and commands in quotation marks.
-fn clauses(warning: &str) -> Vec<&str> {
+/// Removes the clauses of a message that name one of these tools, except the first.
+fn drop_advice(message: &mut String, tools: &[&str]) {
+    let clauses = clauses(message);
+    let is_kept = |(place, clause): &(usize, &&str)| *place == 0 || !advises(clause, tools);
+    let kept: Vec<&str> = clauses.iter().enumerate().filter(is_kept).map(|(_, clause)| *clause).collect();
+    if kept.len() < clauses.len() {
+        *message = kept.join("; ");
+    }
+}
+
+/// The clauses of a message, separated by `; ` outside of names, texts and commands in quotation marks.
+fn clauses(message: &str) -> Vec<&str> {
     let (mut clauses, mut start, mut quote, mut is_escaped) = (Vec::new(), 0, None, false);
-    for (at, character) in warning.char_indices() {
+    for (at, character) in message.char_indices() {
         match (quote, character) {
             _ if is_escaped => is_escaped = false,
             (Some('"'), '\\') => is_escaped = true,
             (Some(open), _) if open == character => quote = None,
             (None, '"' | '`') => quote = Some(character),
-            (None, ';') if warning[at..].starts_with("; ") => {
-                clauses.push(&warning[start..at]);
+            (None, ';') if message[at..].starts_with("; ") => {
+                clauses.push(&message[start..at]);
                 start = at + 2;
             }
             _ => {}
         }
     }
-    clauses.push(&warning[start..]);
+    clauses.push(&message[start..]);
     clauses
 }
 
@@ -168,6 +188,7 @@ fn without_tools(text: &str, tools: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool_error::{ToolError, ToolErrorKind};
 
     #[test]
     fn descriptions_name_only_offered_tools() {
@@ -227,12 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn warnings_advise_only_offered_tools() {
+    fn warnings_and_errors_advise_only_tools_that_the_caller_may_use() {
+        let fitted = |names: &[&str], reply: Reply, warning: &str, may: fn(Access) -> bool| {
+            let mut response = ToolResponse { reply, warnings: vec![warning.to_owned()] };
+            Offer::among(names.iter().copied(), RegistryOptions::default()).fit(&mut response, may);
+            response
+        };
         let told = |names: &[&str], warning: &str| {
-            let mut warnings = [warning.to_owned()];
-            Offer::among(names.iter().copied(), RegistryOptions::default()).fit_warnings(&mut warnings);
-            let [told] = warnings;
-            told
+            let response = fitted(names, Reply::Answer(Value::Null), warning, |_| true);
+            response.warnings.concat()
         };
         let warning = "\"a; b.md\": 5 characters were replaced; revert_node brings them back; in a shell, `x; y` does";
         assert_eq!(told(&["revert_node"], warning), warning);
@@ -244,6 +268,24 @@ mod tests {
             "nothing; to; cut",
         ] {
             assert_eq!(told(&["get_node"], kept), kept);
+        }
+        let reads: fn(Access) -> bool = |access| access == Access::Read;
+        let offered = ["revert_node", "get_node"];
+        assert_eq!(fitted(&offered, Reply::Answer(Value::Null), warning, reads).warnings, [without]);
+        let error = ToolError::new(ToolErrorKind::NotFound, "no \"x\"; revert_node y; get_node lists \"a; b\"");
+        for (toolset, fits) in [
+            (
+                Toolset::Notes,
+                Reply::Failure(
+                    r#"{"error":{"code":"NODE_NOT_FOUND","message":"no \"x\"; get_node lists \"a; b\""}}"#.into(),
+                ),
+            ),
+            (Toolset::Docs, Reply::Failure(r#"Error: no "x"; get_node lists "a; b""#.into())),
+            (Toolset::Pages, Reply::Protocol { code: -32602, message: r#"no "x"; get_node lists "a; b""#.into() }),
+        ] {
+            let reply = error.reply(toolset);
+            assert_eq!(fitted(&offered, reply.clone(), "", |_| true).reply, reply);
+            assert_eq!(fitted(&offered, reply, "", reads).reply, fits);
         }
     }
 

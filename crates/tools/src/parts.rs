@@ -9,11 +9,16 @@ use quipu_core::{ReadNote, quoted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer_size::{LIST_ROOM, fitting};
+use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::embeds::with_embeds;
 use crate::tool::Call;
 use crate::tool_error::ToolError;
-use crate::truncate::{ONE_NOTE, beginning, kept, truncate};
+use crate::truncate::{ONE_NOTE, beginning, cut_name, kept, truncate};
+
+/// Characters of an outline; the rest is for the tags and properties of the note.
+const OUTLINE_ROOM: usize = LIST_ROOM - 12_000;
+/// Characters of an outline beside a part of the text that fills the answer.
+const MIN_OUTLINE: usize = 2_000;
 
 /// The arguments for a part, shared by the tools that read one note.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -97,26 +102,28 @@ impl PartParams {
         })?;
         let body_start = read.text.len() - read.body().len();
         let range = section.map_or(body_start..read.text.len(), |section| section.range);
-        let outline = self.outline.then(|| headings(call, read, &range));
+        let outline = |room: usize| self.outline.then(|| headings(call, read, &range, room));
         if self.outline && !self.is_text_in_part() {
-            return Ok(Part { content: None, truncated: None, outline, covers: 0..0 });
+            return Ok(Part { content: None, truncated: None, outline: outline(OUTLINE_ROOM), covers: 0..0 });
         }
-        Ok(Part { outline, ..part(call, read, &range, self) })
+        let part = part(call, read, &range, self);
+        let room = OUTLINE_ROOM.saturating_sub(json_chars(&part.content)).max(MIN_OUTLINE);
+        Ok(Part { outline: outline(room), ..part })
     }
 }
 
-/// The headings within a range of the text. A warning says when there are more.
-fn headings(call: &Call<'_>, read: &ReadNote, range: &Range<usize>) -> Vec<Heading> {
+/// The headings within a range of the text that fit. A warning says when there are more.
+fn headings(call: &Call<'_>, read: &ReadNote, range: &Range<usize>, room: usize) -> Vec<Heading> {
     let found = outline(&read.text).into_iter().filter(|heading| range.contains(&heading.range.start));
     let heading = |found: OutlineHeading| Heading {
         chars: read.text[found.range].chars().count(),
-        heading: found.text,
+        heading: cut_name(&found.text),
         level: found.level,
         line: found.line,
     };
     let mut headings: Vec<Heading> = found.map(heading).collect();
     let total = headings.len();
-    headings.truncate(fitting(&headings, LIST_ROOM));
+    headings.truncate(fitting(&headings, room));
     if headings.len() < total {
         let path = quoted(read.note().path.as_str());
         call.warn(format!(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::Registry;
 use crate::tool_error::ToolError;
-use crate::truncate::echoed;
+use crate::truncate::{cut_name, echoed};
 
 /// The URI before a note's id.
 const PREFIX: &str = "quipu://note/";
@@ -112,7 +112,7 @@ impl Registry {
             resources.push(Resource {
                 uri: uri_of(&note.id),
                 name: note.id.to_string(),
-                title: note.title.clone(),
+                title: cut_name(&note.title),
                 size: note.stat.size,
             });
         }

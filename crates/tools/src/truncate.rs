@@ -18,6 +18,9 @@ pub(crate) const MAX_WARNING: usize = 1000;
 /// A given value in an error message.
 const ECHOED: usize = 200;
 
+/// A title, heading or tag: longer than any file name.
+const NAME: usize = 300;
+
 const SUFFIX: &str = "... [truncated]";
 
 /// The text, or its beginning with a suffix: at most `max_chars` characters. There is no suffix where it does not fit.
@@ -27,6 +30,11 @@ pub fn truncate(text: &str, max_chars: usize) -> String {
     }
     let suffix = if max_chars < SUFFIX.len() { "" } else { SUFFIX };
     format!("{}{suffix}", beginning(text, max_chars - suffix.len()))
+}
+
+/// A title, heading or tag of a note, as every answer shows it.
+pub(crate) fn cut_name(name: &str) -> String {
+    truncate(name, NAME)
 }
 
 /// The part of a text that [`truncate`] keeps.

@@ -34,8 +34,11 @@ pub(super) fn ask(server: Client) -> anyhow::Result<Vec<Answered>> {
 /// Answers of the index that need no file. The first one lists the notes.
 pub(crate) fn ask_index(wire: &mut Wire, tags: &[&str]) -> anyhow::Result<Vec<Answered>> {
     let mut answers = ask_together(wire, vec![("list_nodes", json!({ "limit": 1000 }))])?;
-    let mut questions =
-        vec![("list_documents", json!({ "limit": 1000 })), ("ubp_get_graph", json!({ "max_nodes": 1000 }))];
+    let mut questions = vec![
+        ("list_documents", json!({ "limit": 1000 })),
+        ("ubp_list_pages", json!({ "limit": 1000 })),
+        ("ubp_get_graph", json!({ "max_nodes": 1000 })),
+    ];
     for metric in ["in_degree", "out_degree", "pagerank"] {
         questions.push(("get_hubs", json!({ "metric": metric, "limit": 50 })));
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::ask_tool::ask;
 use super::database::GraphOption;
+use super::history::refuse_entity;
 use super::note_source::NoteSource;
 use super::output::{Line, Output};
 use super::{Failure, Outcome};
@@ -41,6 +42,7 @@ impl Diff {
     /// The answer of the tool.
     pub(super) fn answer(&self, source: &dyn NoteSource) -> Result<Value, Failure> {
         let open = source.open_notes()?;
+        refuse_entity("compare versions of", &self.note, &open)?;
         open.update_index()?;
         let registry = open.notes.registry();
         let from = match &self.from {

@@ -62,7 +62,7 @@ impl History {
         let open = source.open_notes()?;
         open.update_index()?;
         let registry = open.notes.registry();
-        if let Some(entity) = self.entity(&open)? {
+        if let Some(entity) = entity(&self.of, &open)? {
             let arguments = json!({ "entity_id": entity.0, "limit": self.limit });
             return ask(&registry, ("recent_changes", "list the changes"), arguments, source)
                 .map(HistoryAnswer::Changes);
@@ -94,16 +94,25 @@ impl History {
         }
         Ok(Outcome::Fine)
     }
+}
 
-    /// The entity that is meant, if it is not a note: a number is the id of an entity, also of a deleted one.
-    fn entity(&self, open: &OpenNotes<'_>) -> Result<Option<EntityId>, Failure> {
-        if let Ok(number) = self.of.parse() {
-            return Ok(Some(EntityId(number)));
-        }
-        match open.notes.memory() {
-            Ok(memory) if !is_note(&self.of) => find_entity(memory, &self.of),
-            _ => Ok(None),
-        }
+/// The entity that is meant, if it is not a note: a number is the id of an entity, also of a deleted one.
+fn entity(of: &str, open: &OpenNotes<'_>) -> Result<Option<EntityId>, Failure> {
+    if let Ok(number) = of.parse() {
+        return Ok(Some(EntityId(number)));
+    }
+    match open.notes.memory() {
+        Ok(memory) if !is_note(of) => find_entity(memory, of),
+        _ => Ok(None),
+    }
+}
+
+/// The error of a command for notes that was given an entity.
+pub(super) fn refuse_entity(verb: &str, of: &str, open: &OpenNotes<'_>) -> Result<(), Failure> {
+    match entity(of, open)? {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(format!("cannot {verb} {of}: it is an entity, not a note"))
+            .hint("`quipu history` lists the changes of an entity, and `quipu undo` undoes one of them")),
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::ask_tool::ask;
 use super::database::GraphOption;
+use super::history::refuse_entity;
 use super::note_source::NoteSource;
 use super::output::{Line, Output};
 use super::{Failure, Outcome};
@@ -44,6 +45,9 @@ impl Revert {
     /// The answer of the tool.
     pub(super) fn answer(&self, source: &dyn NoteSource) -> Result<Value, Failure> {
         let open = source.open_notes()?;
+        if let Some(note) = &self.note {
+            refuse_entity("revert", note, &open)?;
+        }
         open.update_index()?;
         let registry = open.notes.registry();
         let Some(change) = &self.change else {

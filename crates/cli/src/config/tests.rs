@@ -3,7 +3,8 @@
 use quipu_core::memory::DuplicateRule;
 use quipu_core::parse::{TitleRule, TitleSource};
 
-use super::Config;
+use super::keys::KEYS;
+use super::{Config, OTHER_VARIABLES};
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
     let variable = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
@@ -152,5 +153,15 @@ fn language_model_settings_have_their_own_table() {
     ] {
         let error = read(text, &[]).unwrap_err();
         assert!(error.starts_with(&format!(".quipu/config.toml, {expected}")), "{text:?} gave {error:?}");
+    }
+}
+
+#[test]
+fn every_key_and_variable_is_documented() {
+    let page = include_str!("../../../../docs/settings.md");
+    let rows: Vec<&str> = page.lines().collect();
+    let settings = KEYS.iter().map(|key| format!("| `{}` | `{}` |", key.name, key.variable));
+    for start in settings.chain(OTHER_VARIABLES.map(|variable| format!("| `{variable}` |"))) {
+        assert!(rows.iter().any(|row| row.starts_with(&start)), "docs/settings.md has no row `{start}`");
     }
 }

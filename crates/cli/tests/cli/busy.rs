@@ -11,6 +11,9 @@ use crate::sandbox::{Ran, Sandbox};
 /// Below what a person calls waiting, above what a loaded machine needs to start a program and answer.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
+/// The most that a search waits for the vector of its query.
+const PROVIDER: Duration = Duration::from_secs(10);
+
 fn within(limit: Duration, run: impl FnOnce() -> Ran) -> Ran {
     let started = Instant::now();
     let ran = run();
@@ -46,7 +49,7 @@ fn answered_while_another_process_embeds(is_indexed_before: bool) {
     // A provider that takes connections and never answers: embedding goes on for as long as the test needs.
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", provider.local_addr().unwrap());
-    let mut index = vault.command(&["index"]);
+    let mut index = vault.command(&["index", "--wait"]);
     index.env("QUIPU_EMBEDDING_PROVIDER", "ollama").env("QUIPU_EMBEDDING_URL", url);
     let index = Ended(index.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let connection = provider.accept().unwrap();
@@ -57,6 +60,10 @@ fn answered_while_another_process_embeds(is_indexed_before: bool) {
     assert_eq!(status["busy"], serde_json::Value::Null, "the index is ready, only vectors are missing: {status}");
     let found = within(AT_ONCE, || vault.run(&["search", "--words", "telltale", "--json"])).expect(0).json();
     assert_eq!(found["hits"][0]["path"], "station/Anemometer.md");
+    let told = within(AT_ONCE, || vault.run(&["-vv", "status"])).expect(0);
+    assert!(told.stdout.contains("notes   16\n"), "{told}");
+    let found = within(AT_ONCE + PROVIDER, || vault.run(&["search", "telltale", "--json"])).expect(0).json();
+    assert_eq!(found["hits"][0]["path"], "station/Anemometer.md", "by meaning and words: {found}");
     within(AT_ONCE, || vault.run(&["doctor", "--check"])).expect(1);
     let again = within(AT_ONCE, || vault.run(&["index"])).expect(0);
     assert!(again.stderr.contains("passages are embedded; process"), "{again}");

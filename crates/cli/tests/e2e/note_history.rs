@@ -118,10 +118,25 @@ fn history_command_lists_changes_of_an_entity() {
     assert_eq!(by_name, client.run_command(&["history", "1"]));
     let lines: Vec<&str> = by_name.lines().collect();
     assert_eq!(lines.len(), 2, "{by_name}");
-    assert!(lines[0].starts_with("2  ") && lines[0].ends_with("  raw  ~ observation 1 of entity 1: rows"), "{by_name}");
+    assert!(
+        lines[0].starts_with("2  ") && lines[0].ends_with(r#"  raw  ~ observation 1 of entity 1: "sails" to "rows""#),
+        "{by_name}"
+    );
     client.run_command(&["undo", "2"]);
     let json: Value = serde_json::from_str(&client.run_command(&["history", "1", "--json", "--limit", "2"])).unwrap();
-    assert_eq!(json["changes"][1]["summary"], "~ observation 1 of entity 1: rows; undone by 3", "{json}");
+    assert_eq!(
+        json["changes"][1]["summary"], r#"~ observation 1 of entity 1: "sails" to "rows"; undone by 3"#,
+        "{json}"
+    );
+    for command in [vec!["diff", "ada lovelace"], vec!["revert", "1", "0123456789abcdef"]] {
+        let wrong = client.command(&command);
+        let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert_eq!(wrong.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("is an entity") && said.contains("quipu history") && said.contains("quipu undo"),
+            "{said}"
+        );
+    }
     let wrong = client.command(&["history", "7"]);
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("there is no entity 7"), "{wrong:?}");
     let wrong = client.command(&["history", "Unknown Person"]);

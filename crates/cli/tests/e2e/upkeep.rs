@@ -118,6 +118,10 @@ fn a_redacted_observation_is_in_no_file() {
     let log = client.run_command(&["audit"]);
     assert!(log.contains("redact") && log.contains("[redacted: a key]"), "{log}");
     client.run_command(&["verify"]);
+    let backup = tempfile::tempdir().unwrap();
+    client.run_command(&["backup", backup.path().join("memory.db").to_str().unwrap()]);
+    assert!(!files_with(backup.path(), &["lives in leeds"]).is_empty(), "the backup has the other observations");
+    assert_eq!(files_with(backup.path(), &SECRETS), [""; 0].map(PathBuf::from));
     // It goes on, also in another process.
     client.answer("create_observation", json!({ "entity_id": 1, "text_content": "moved to York" }));
     client.signal("KILL");

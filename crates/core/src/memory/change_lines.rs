@@ -11,6 +11,9 @@ pub fn change_line(step: &(Option<MemoryItem>, Option<MemoryItem>)) -> String {
         (Some(MemoryItem::Entity(before)), Some(MemoryItem::Entity(after))) => {
             format!("~ entity {}: {}", after.id, differences(before, after))
         }
+        (Some(MemoryItem::Observation(before)), Some(MemoryItem::Observation(after))) if before.text != after.text => {
+            format!("~ observation {} of entity {}: {}", after.id, after.entity, replaced(&before.text, &after.text))
+        }
         (_, Some(after)) => format!("~ {}", named(after)),
         (None, None) => String::new(),
     }
@@ -49,16 +52,55 @@ fn differences(before: &Entity, after: &Entity) -> String {
         found.push(format!("aliases {:?} to {:?}", before.aliases, after.aliases));
     }
     if before.description != after.description {
-        found.push("description".to_owned());
+        let text = |entity: &Entity| entity.description.clone().unwrap_or_default();
+        found.push(format!("description {}", replaced(&text(before), &text(after))));
     }
     if found.is_empty() { "only its time".to_owned() } else { found.join(", ") }
 }
 
+/// An old text and the new one in half a line each, where both start shortly before their first difference.
+fn replaced(before: &str, after: &str) -> String {
+    const MAX_CHARS: usize = 50;
+    const CONTEXT: usize = 15;
+    let is_long = [before, after].iter().any(|text| text.chars().nth(MAX_CHARS).is_some());
+    let equal = before.chars().zip(after.chars()).take_while(|(old, new)| old == new).count();
+    let start = if is_long { equal.saturating_sub(CONTEXT) } else { 0 };
+    let part = |text: &str| {
+        let rest: String = text.chars().skip(start).collect();
+        let rest = if start > 0 { format!("…{rest}") } else { rest };
+        cut_to(&rest, MAX_CHARS)
+    };
+    format!("{:?} to {:?}", part(before), part(after))
+}
+
 /// A text cut to the length of a line.
 fn cut(text: &str) -> String {
-    const MAX_CHARS: usize = 80;
-    if text.chars().count() <= MAX_CHARS {
+    cut_to(text, 80)
+}
+
+fn cut_to(text: &str, max_chars: usize) -> String {
+    if text.chars().count() <= max_chars {
         return text.to_owned();
     }
-    text.chars().take(MAX_CHARS - 1).chain(['…']).collect()
+    text.chars().take(max_chars - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_shown_where_they_differ() {
+        assert_eq!(replaced("sails", "rows"), r#""sails" to "rows""#);
+        assert_eq!(replaced("", "a \"b\""), r#""" to "a \"b\"""#);
+        let long = |port: &str| {
+            format!("{}, and it listens on port {port}.{}", "The server starts".repeat(5), " x".repeat(50))
+        };
+        let shown = replaced(&long("8080"), &long("9090"));
+        assert!(
+            shown.starts_with(r#""…istens on port 8080. x"#) && shown.contains(r#"…" to "…istens on port 9090. x"#),
+            "{shown}"
+        );
+        assert!(shown.chars().count() <= 108, "{shown}");
+    }
 }

@@ -1,5 +1,5 @@
 //! Observations of one entity that contradict each other, as far as their words show it: the same statement with another
-//! number or date, or once with and once without a negation.
+//! number or date, with another month or weekday of a plan, or once with and once without a negation.
 //!
 //! The rule is strict on purpose: all other words must be the same and in the same order, and one number differs. Where several
 //! differ, or the number names what the statement is about, there are two facts: `Ran 5 km on 3 May` and `Ran 7 km on 10 May`,
@@ -21,21 +21,38 @@ const MIN_WORDS: usize = 2;
 /// Words before the day of an event, which may happen again on another day.
 const BEFORE_DAYS: [&str; 2] = ["on", "at"];
 
-/// How the names of months begin.
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// Words before the month or weekday of a plan. In `the report for March is done` the month names the subject.
+const BEFORE_MONTHS: [&str; 6] = ["in", "on", "by", "until", "is", "due"];
 
 /// With these a day is the day of a plan, of which there is one.
 const PLANNING: [&str; 6] = ["is", "are", "will", "due", "planned", "scheduled"];
 
 /// What a text states, without its numbers and negations.
 struct Statement {
-    /// The other words, with `#` for each number.
+    /// The other words, with `#` for each number, month and weekday.
     frame: String,
     numbers: Vec<Number>,
     is_negated: bool,
 }
 
-/// A number or a date.
+/// A number, a date, a month or a weekday.
 struct Number {
     text: String,
     /// Whether it may be the value of the statement: not the name of its subject, nor the day of an event.
@@ -69,6 +86,7 @@ impl Statement {
         let mut before = String::new();
         let text = text.to_lowercase();
         let is_plan = text.split_whitespace().any(|word| PLANNING.contains(&word));
+        let mut is_planned = false;
         let mut written = text.split(|c: char| c.is_whitespace() || "\"()[]{};!?".contains(c)).peekable();
         while let Some(word) = written.next() {
             let is_reference = word.starts_with('#');
@@ -76,8 +94,17 @@ impl Statement {
             if word.is_empty() {
                 continue;
             }
+            if is_month(word) || WEEKDAYS.contains(&word) {
+                let is_value = words >= MIN_WORDS && is_planned && BEFORE_MONTHS.contains(&before.as_str());
+                statement.numbers.push(Number { text: word.to_owned(), is_value });
+                statement.frame.push_str("# ");
+                word.clone_into(&mut before);
+                continue;
+            }
             if word.starts_with(|c: char| c.is_ascii_digit()) {
-                let is_in_month = written.peek().is_some_and(|next| MONTHS.iter().any(|month| next.starts_with(month)));
+                // The beginning is enough: months of several languages share it.
+                let is_in_month =
+                    written.peek().is_some_and(|next| MONTHS.iter().any(|month| next.starts_with(&month[..3])));
                 let is_day = BEFORE_DAYS.contains(&before.as_str()) && (is_date(word) || is_in_month) && !is_plan;
                 let is_value = words >= MIN_WORDS && !is_reference && !is_day;
                 statement.numbers.push(Number { text: word.to_owned(), is_value });
@@ -85,6 +112,7 @@ impl Statement {
                 word.clone_into(&mut before);
                 continue;
             }
+            is_planned |= PLANNING.contains(&word);
             word.clone_into(&mut before);
             let stem = word.strip_suffix("n't").or_else(|| word.strip_suffix("n’t"));
             if stem.is_some() || NEGATIONS.contains(&word) {
@@ -113,6 +141,11 @@ impl Statement {
             _ => false,
         }
     }
+}
+
+/// The name of a month, or its first three letters.
+fn is_month(word: &str) -> bool {
+    MONTHS.iter().any(|month| *month == word || month[..3] == *word)
 }
 
 /// `2026-03-01`, `3.4.2026`, `3/4`
@@ -149,6 +182,11 @@ mod tests {
             ("We deploy on 5 servers", "We deploy on 12 servers"),
             ("The launch is on 2026-03-01", "The launch is on 2026-04-01"),
             ("The service needs 2 GB of memory", "The service needs 4 GB of memory"),
+            ("The launch is in March", "The launch is in April"),
+            ("The launch is planned for 3 May", "The launch is planned for 4 May"),
+            ("The launch is in March 2026.", "The launch is in Apr 2026."),
+            ("The weekly review is on Monday", "The weekly review is on Thursday."),
+            ("The report is due by Friday", "The report is due by Monday"),
         ] {
             assert_eq!(pairs(&[a, b]), [(0, 1)], "{a} / {b}");
         }
@@ -173,6 +211,13 @@ mod tests {
             ("On 2026-01-05 the build failed", "On 2026-01-09 the build failed"),
             ("The build failed on 2026-01-05", "The build failed on 2026-01-09"),
             ("The API does not listen on port 8080", "The API listens on port 9090"),
+            ("Met Bob in March", "Met Bob in April"),
+            ("Met Bob on 3 May", "Met Bob on 3 June"),
+            ("Swims with Ann on Monday", "Swims with Ann on Friday"),
+            ("The report for March is done", "The report for April is done"),
+            ("The invoice of March is due", "The invoice of April is due"),
+            ("March is a busy month", "April is a busy month"),
+            ("The server may fail", "The server can fail"),
         ] {
             assert_eq!(pairs(&[a, b]), [], "{a} / {b}");
         }

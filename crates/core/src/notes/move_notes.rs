@@ -125,8 +125,14 @@ impl Knowledge {
         }
         let links = if update_links { LinkPolicy::RewriteAll } else { LinkPolicy::KeepTargets };
         let other_files = others.len();
+        let new_paths: BTreeSet<String> =
+            destinations.iter().map(|(_, to)| to).chain(others.values()).map(VaultPath::to_string).collect();
         let relocation = Relocation { snapshot, files, others, folders, links };
-        let relocated = self.relocate(&mut writer, session, (NoteAction::Move, request), relocation)?;
+        let relocated = self.relocate(&mut writer, session, (NoteAction::Move, request), relocation);
+        let relocated = relocated.map_err(|error| match error {
+            NoteError::BadId { id, reason } if new_paths.contains(&id) => bad_destination(&id, &reason),
+            other => other,
+        })?;
         self.show_moved(session, snapshot, &destinations, &relocated);
         let after = self.snapshot();
         let new_id = |(key, to): &(NoteKey, VaultPath)| {

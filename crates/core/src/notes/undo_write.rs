@@ -115,11 +115,19 @@ impl Knowledge {
         let Some(first) = logged.files.first() else { return Ok(None) };
         let id = Some(first.old_path().note_id());
         let later = self.vault.writes(&WriteFilter { id, after: logged.number, ..WriteFilter::default() })?;
-        let is_undo = |write: &LoggedWrite| {
-            let is_done = |file: &LoggedFile| write.files.iter().any(|other| is_same_step(other, &undone(file)));
-            write.files.len() == logged.files.len() && logged.files.iter().all(is_done)
-        };
-        Ok(later.into_iter().find(is_undo))
+        Ok(later.into_iter().find(|write| is_undo(write, logged)))
+    }
+
+    /// For each of these writes the one that undid it, unless it was undone in turn.
+    pub fn undone_by(&self, writes: &[&LoggedWrite]) -> Result<Vec<Option<WriteNumber>>, NoteError> {
+        let Some(after) = writes.iter().map(|write| write.number).min() else { return Ok(Vec::new()) };
+        let later = self.vault.writes(&WriteFilter { after, ..WriteFilter::default() }).map_err(IndexError::from)?;
+        let undos: Vec<&LoggedWrite> =
+            later.iter().filter(|write| write.files.iter().any(|file| file.action == NoteAction::Undo)).collect();
+        let undo_of =
+            |write: &LoggedWrite| undos.iter().find(|undo| undo.number > write.number && is_undo(undo, write));
+        let in_effect = |write: &&LoggedWrite| undo_of(write).filter(|undo| undo_of(undo).is_none());
+        Ok(writes.iter().map(|write| in_effect(write).map(|undo| undo.number)).collect())
     }
 
     /// The write that undid this one, unless it was undone in turn.
@@ -163,6 +171,12 @@ impl Knowledge {
         };
         write.files.iter().rev().map(reverse).collect()
     }
+}
+
+/// Whether a later write undid exactly what this one did.
+fn is_undo(later: &LoggedWrite, logged: &LoggedWrite) -> bool {
+    let is_done = |file: &LoggedFile| later.files.iter().any(|other| is_same_step(other, &undone(file)));
+    later.files.len() == logged.files.len() && logged.files.iter().all(is_done)
 }
 
 /// What an undo does to a file that a write changed.

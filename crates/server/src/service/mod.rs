@@ -156,7 +156,7 @@ impl Service {
                 Err(reply) => ("", reply.into()),
             };
             // The process that owns the vault does not know which tools this client has.
-            service.vault.offer().fit_warnings(&mut response.warnings);
+            service.vault.offer().fit(&mut response, |access| caller.may(access));
             service.count(name, started.elapsed(), !matches!(response.reply, Reply::Answer(_)));
             permits.release(shape(response), weigh)
         });

@@ -10,7 +10,7 @@ use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::truncate;
+use crate::truncate::{cut_name, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -211,7 +211,7 @@ fn linked_notes(call: &Call<'_>, detail: &EntityDetail) -> Result<Vec<LinkedNote
     let Some(linked_notes) = call.knowledge.linked_notes(detail)? else { return Ok(Vec::new()) };
     let shown = |(key, link)| {
         let note = linked_notes.snapshot.note(key);
-        LinkedNote { id: note.id.to_string(), title: note.title.clone(), link }
+        LinkedNote { id: note.id.to_string(), title: cut_name(&note.title), link }
     };
     Ok(linked_notes.notes.into_iter().map(shown).collect())
 }

@@ -7,6 +7,7 @@ use serde_json::Number;
 
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -59,7 +60,7 @@ impl Tool for GetHubs {
         };
         let hubs = snapshot.hubs(metric, params.limit).into_iter().map(|(key, score)| {
             let note = snapshot.note(key);
-            Hub { id: note.id.to_string(), title: note.title.clone(), score: written(params.metric, score) }
+            Hub { id: note.id.to_string(), title: cut_name(&note.title), score: written(params.metric, score) }
         });
         let mut hubs: Vec<Hub> = hubs.collect();
         // Sorted by the rounded score: further digits depend on the order of summation, which differs between two indexes of

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer_size::{Wanted, page};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -60,7 +61,7 @@ impl Tool for ListNodes {
         for (number, note) in found.enumerate() {
             total += 1;
             if number >= params.offset && nodes.len() < params.limit.unwrap_or(DEFAULT_LIMIT) {
-                nodes.push(NodeSummary { id: note.id.to_string(), title: note.title.clone() });
+                nodes.push(NodeSummary { id: note.id.to_string(), title: cut_name(&note.title) });
             }
         }
         let wanted = Wanted { offset: params.offset, limit: params.limit };

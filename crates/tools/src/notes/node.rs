@@ -12,11 +12,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Number};
 
-use crate::answer_size::{LIST_ROOM, json_chars};
+use crate::answer_size::{LIST_ROOM, fitting, json_chars};
 use crate::parts::{Heading, PartParams, Truncated};
+use crate::tags::{MAX_LISTED_TAGS, MAX_TAGS, limit_tags, tags};
 use crate::tool::Call;
 use crate::tool_error::ToolError;
-use crate::truncate::truncate;
+use crate::truncate::{cut_name, truncate};
 
 /// Links listed for one note read by id.
 const MAX_LINKS: usize = 100;
@@ -24,9 +25,15 @@ const MAX_LINKS: usize = 100;
 /// Links listed for each note of a list; fewer where the answer would be too long.
 pub(super) const MAX_LISTED_LINKS: [usize; 5] = [20, 10, 5, 2, 0];
 
+/// Characters of the links of one note read by id.
+const MAX_LINK_CHARS: usize = 12_000;
+
 /// Characters of the properties of one note read by id, and of each note of a list.
 const MAX_PROPERTIES: usize = 8_000;
 const MAX_LISTED_PROPERTIES: usize = 500;
+
+/// Characters of the properties, and of the tags, of each note of a list that would be too long without links.
+const MAX_SHORT: usize = 100;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Node {
@@ -39,8 +46,11 @@ pub(crate) struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     tags: Vec<String>,
+    /// Present when not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags_total: Option<usize>,
     links: Vec<LinkInfo>,
-    /// Present when not all links are listed.
+    /// Present when not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     links_total: Option<usize>,
     /// The frontmatter without title and tags.
@@ -76,10 +86,14 @@ impl Node {
         if !params.is_whole() {
             node.keep_links_within(read, &part.covers);
         }
-        node.limit_links(MAX_LINKS);
+        node.limit_links(MAX_LINKS.min(fitting(&node.links, MAX_LINK_CHARS)));
         let id = quoted(&node.id);
         if let Some(total) = node.links_total.filter(|_| params.is_whole()) {
-            call.warn(format!("{id}: {MAX_LINKS} of its {total} links are listed"));
+            call.warn(format!("{id}: {} of its {total} links are listed", node.links.len()));
+        }
+        limit_tags(&mut node.tags, &mut node.tags_total, MAX_TAGS);
+        if let Some(total) = node.tags_total {
+            call.warn(format!("{id}: {} of its {total} tags are listed", node.tags.len()));
         }
         if node.limit_properties(MAX_PROPERTIES) {
             call.warn(format!("{id}: not all of its properties are shown; together they are too long"));
@@ -112,16 +126,20 @@ impl Node {
         let content = |body: Option<String>| Some(truncate(&body?, content_chars?));
         let nodes = keys.iter().zip(bodies).map(|(key, body)| Self::new(snapshot, *key, content(body)));
         let mut nodes: Vec<Self> = nodes.collect();
-        let cut = nodes.iter_mut().filter_map(|node| node.limit_properties(MAX_LISTED_PROPERTIES).then_some(()));
-        let cut = cut.count();
-        if cut > 0 {
-            call.warn(format!("{cut} of these notes have more properties than this list shows; read the note by id"));
-        }
+        let all: Vec<usize> = nodes.iter().map(|node| node.properties.len()).collect();
+        nodes.iter_mut().for_each(|node| node.limit_names(MAX_LISTED_TAGS, MAX_LISTED_PROPERTIES));
         for max_links in MAX_LISTED_LINKS {
             nodes.iter_mut().for_each(|node| node.limit_links(max_links));
             if json_chars(&nodes) <= room {
                 break;
             }
+        }
+        if json_chars(&nodes) > room {
+            nodes.iter_mut().for_each(|node| node.limit_names(MAX_SHORT, MAX_SHORT));
+        }
+        let cut = nodes.iter().zip(all).filter(|(node, all)| node.properties.len() < *all).count();
+        if cut > 0 {
+            call.warn(format!("{cut} of these notes have more properties than this list shows; read the note by id"));
         }
         nodes
     }
@@ -135,18 +153,19 @@ impl Node {
         let PlannedNote { note, targets, snapshot, .. } = planned;
         let resolved = note.links.iter().zip(targets).map(|(link, target)| ResolvedLink { link, target: *target });
         let mut node = Self::of(note, links(snapshot, resolved));
-        node.limit_links(MAX_LINKS);
-        node.limit_properties(MAX_PROPERTIES);
+        node.limit_links(MAX_LINKS.min(fitting(&node.links, MAX_LINK_CHARS)));
+        node.limit_names(MAX_TAGS, MAX_PROPERTIES);
         node
     }
 
     fn of(note: &Note, links: Vec<LinkInfo>) -> Self {
         Self {
             id: note.id.to_string(),
-            title: note.title.clone(),
+            title: cut_name(&note.title),
             version: None,
             content: None,
             tags: tags(note),
+            tags_total: None,
             links,
             links_total: None,
             properties: note.properties.iter().map(|(name, value)| (name.clone(), json(value))).collect(),
@@ -177,6 +196,12 @@ impl Node {
         json_chars(&self.links)
     }
 
+    /// Removes the tags and the properties that do not fit.
+    fn limit_names(&mut self, max_tags: usize, max_properties: usize) {
+        limit_tags(&mut self.tags, &mut self.tags_total, max_tags);
+        self.limit_properties(max_properties);
+    }
+
     /// Removes the properties that do not fit, and returns whether there were any.
     fn limit_properties(&mut self, max_chars: usize) -> bool {
         let count = self.properties.len();
@@ -191,19 +216,15 @@ impl Node {
     }
 }
 
-pub(crate) fn tags(note: &Note) -> Vec<String> {
-    note.tags.iter().map(|tag| tag.name.clone()).collect()
-}
-
 /// A note's links in order of appearance, each target once.
 fn links<'l>(snapshot: &Snapshot, resolved: impl Iterator<Item = ResolvedLink<'l>>) -> Vec<LinkInfo> {
     let mut seen = HashSet::new();
     let infos = resolved.map(|resolved| match resolved.target {
         Some(target) => {
             let target = snapshot.note(target);
-            LinkInfo { id: target.id.to_string(), title: target.title.clone() }
+            LinkInfo { id: target.id.to_string(), title: cut_name(&target.title) }
         }
-        None => LinkInfo { id: resolved.link.target.clone(), title: resolved.link.target.clone() },
+        None => LinkInfo { id: cut_name(&resolved.link.target), title: cut_name(&resolved.link.target) },
     });
     infos.filter(|info| seen.insert(info.id.clone())).collect()
 }

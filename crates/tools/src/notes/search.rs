@@ -10,7 +10,7 @@ use crate::answer_size::json_chars;
 use crate::score::shown;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::LISTED;
+use crate::truncate::{LISTED, cut_name};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -89,7 +89,12 @@ impl Tool for Search {
         let with_excerpt = |((node, found), text): ((Node, &quipu_core::search::FoundNote), Option<String>)| Found {
             node,
             score: shown(found.score()),
-            section: findings.snapshot.note(found.key).sections.get(best(found)).and_then(|best| best.heading.clone()),
+            section: findings
+                .snapshot
+                .note(found.key)
+                .sections
+                .get(best(found))
+                .and_then(|best| best.heading.as_deref().map(cut_name)),
             excerpt: excerpt(&text.unwrap_or_default(), &params.query, EXCERPT),
         };
         let mut found: Vec<Found> = nodes.into_iter().zip(&found).zip(texts).map(with_excerpt).collect();

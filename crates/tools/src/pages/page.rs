@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::missing::missing;
 use crate::tool::Call;
 use crate::tool_error::{ToolError, ToolErrorKind};
-use crate::truncate::{LISTED, truncate};
+use crate::truncate::{LISTED, cut_name, truncate};
 
 /// The namespace of page ids. Never change it: ids are the same after every rebuild and on every machine.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8e7c_2b9d_4f0a_5c61_9d38_71b5_f2a0_c4e6);
@@ -73,7 +73,7 @@ pub(super) fn linked(snapshot: &Snapshot, links: &[(NoteKey, LinkType)]) -> Vec<
         LinkedPage {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
-            title: note.title.clone(),
+            title: cut_name(&note.title),
             link_type: link_type.name(),
         }
     };

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::page::{doc_id, doc_types};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 /// Visible characters of a snippet.
 const SNIPPET: usize = 64;
@@ -100,8 +101,8 @@ impl Tool for FulltextSearch {
             Found {
                 doc_id: doc_id(note),
                 filepath: note.path.to_string(),
-                title: note.title.clone(),
-                section_heading: heading.map(str::to_owned),
+                title: cut_name(&note.title),
+                section_heading: heading.map(cut_name),
                 snippet: snippet(shown.unwrap_or(&text), &params.query, SNIPPET),
                 rank: hit.score,
             }

@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::{doc_id, read_page, summaries};
-use crate::answer_size::{LIST_ROOM, json_chars};
+use crate::answer_size::{LIST_ROOM, fitting_text, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, linking_entities};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::truncate;
+use crate::truncate::{cut_name, truncate};
 
 /// Pages read at a time.
 const BATCH: usize = 32;
@@ -44,6 +44,8 @@ fn default_depth() -> usize {
 }
 
 const DEFAULT_SIZE: usize = 50_000;
+/// Characters of the center as JSON, unless the client chose a size.
+const MAX_CENTER: usize = LIST_ROOM - 1_000;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
@@ -103,11 +105,15 @@ impl Tool for GetContext {
         let read = read_page(call, &params.filepath)?;
         let note = read.note();
         let max_size = params.max_size.unwrap_or(DEFAULT_SIZE);
-        let content = truncate(read.body(), max_size);
+        let content = match params.max_size {
+            Some(max_size) => truncate(read.body(), max_size),
+            None => fitting_text(&truncate(read.body(), max_size), MAX_CENTER),
+        };
         if content.len() == read.body().len() {
             call.knowledge.show_whole(call.session, &read);
         } else {
-            call.warn(format!("{}: the text is cut at `max_size`", quoted(note.path.as_str())));
+            let how = if params.max_size.is_some() { "at `max_size`" } else { "to fit; pass `max_size` for more" };
+            call.warn(format!("{}: the text is cut {how}", quoted(note.path.as_str())));
         }
         let around: Vec<RelatedNote> = read.snapshot.related(read.key, params.depth).into_iter().flatten().collect();
         let size = content.chars().count();
@@ -123,7 +129,7 @@ impl Tool for GetContext {
             center: Center {
                 doc_id: doc_id(note),
                 filepath: note.path.to_string(),
-                title: note.title.clone(),
+                title: cut_name(&note.title),
                 content,
             },
             truncated_count: around.len() - related.len(),
@@ -152,7 +158,7 @@ fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[RelatedNote], mut roo
             let page = RelatedPage {
                 doc_id: doc_id(note),
                 filepath: note.path.to_string(),
-                title: note.title.clone(),
+                title: cut_name(&note.title),
                 link_type: related.link_type.name(),
                 direction: if related.is_outgoing { Direction::Outlink } else { Direction::Backlink },
                 summary,

@@ -12,6 +12,7 @@ use super::page::{doc_id, find_doc_id, not_found};
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 /// Characters of the longest edge as JSON.
 const EDGE_CHARS: usize = 125;
@@ -154,7 +155,7 @@ impl<'s> Graph<'s> {
 
     fn node(&self, key: NoteKey) -> GraphNode {
         let note = self.snapshot.note(key);
-        let (filepath, title) = (note.path.to_string(), note.title.clone());
+        let (filepath, title) = (note.path.to_string(), cut_name(&note.title));
         GraphNode { id: doc_id(note), filepath, title, doc_type: DocType::of(note).name() }
     }
 }

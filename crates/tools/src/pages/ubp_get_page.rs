@@ -11,6 +11,7 @@ use crate::parts::{Heading, Part, PartParams, Truncated};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 /// A longer text is returned in sections only, and its beginning as content.
 const MAX_GIVEN_TWICE: usize = 20_000;
@@ -108,7 +109,7 @@ impl Tool for GetPage {
         Ok(Output {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
-            title: note.title.clone(),
+            title: cut_name(&note.title),
             doc_type: DocType::of(note).name(),
             version: read.hash.to_string(),
             content,

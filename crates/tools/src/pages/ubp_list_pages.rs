@@ -9,6 +9,7 @@ use crate::answer_size::{self, Wanted};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -96,7 +97,7 @@ impl Tool for ListPages {
         let page = |(key, note): &(_, &Note)| Page {
             doc_id: doc_id(note),
             filepath: note.path.to_string(),
-            title: note.title.clone(),
+            title: cut_name(&note.title),
             doc_type: DocType::of(note).name(),
             link_count: snapshot.typed_links(*key).len(),
             updated_at: iso_utc(note.stat.modified_ns),

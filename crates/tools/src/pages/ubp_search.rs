@@ -10,7 +10,7 @@ use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::score::{rounded, shown};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::{LISTED, truncate};
+use crate::truncate::{LISTED, cut_name, truncate};
 
 /// Sections listed for each page.
 const MAX_SECTIONS: usize = 3;
@@ -140,7 +140,7 @@ impl Tool for SearchPages {
             let id = doc_id(note);
             let sections = best.iter().zip(texts).map(|(section, text)| Section {
                 section_id: format!("{id}#{}", section.section),
-                heading: note.sections[section.section].heading.clone(),
+                heading: note.sections[section.section].heading.as_deref().map(cut_name),
                 content: truncate(text.unwrap_or_default().trim(), LISTED),
                 score: rounded(f64::from(section.score)),
             });
@@ -152,7 +152,7 @@ impl Tool for SearchPages {
             };
             Page {
                 filepath: note.path.to_string(),
-                title: note.title.clone(),
+                title: cut_name(&note.title),
                 sections,
                 score: shown(found.score()),
                 relevance_reason: reason(found, note, &params.query),
@@ -195,7 +195,7 @@ fn linked_pages(
 fn reason(found: &FoundNote, note: &model::Note, query: &str) -> String {
     let best = found.sections.first().and_then(|section| note.sections.get(section.section));
     let place = match best.and_then(|section| section.heading.as_deref()) {
-        Some(heading) => format!("the section \"{heading}\""),
+        Some(heading) => format!("the section \"{}\"", cut_name(heading)),
         None => "its beginning".to_owned(),
     };
     let mut parts: Vec<(u32, String)> = Vec::new();

@@ -109,7 +109,7 @@ mod tests {
         let undone = harness.call("undo_change", json!({"change": 2}));
         assert_eq!(
             undone,
-            json!({"change": 2, "undone": true, "steps": ["~ observation 1 of entity 1: sails"], "undone_by": 3})
+            json!({"change": 2, "undone": true, "steps": ["~ observation 1 of entity 1: \"rows\" to \"sails\""], "undone_by": 3})
         );
         assert_eq!(text(), "sails");
         let twice = harness.fails("undo_change", json!({"change": 2}));

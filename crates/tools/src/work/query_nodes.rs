@@ -15,7 +15,7 @@ use crate::notes::json;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
-use crate::truncate::{LISTED, echoed, truncate};
+use crate::truncate::{LISTED, cut_name, echoed, truncate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -309,7 +309,7 @@ fn node(snapshot: &Snapshot, key: NoteKey, fields: &[(String, Field)], is_cut: &
     let note = snapshot.note(key);
     let mut node = Map::new();
     node.insert("id".to_owned(), note.id.to_string().into());
-    node.insert("title".to_owned(), truncate(&note.title, LISTED).into());
+    node.insert("title".to_owned(), cut_name(&note.title).into());
     for (name, field) in fields {
         let value = match field.value(snapshot, key) {
             FieldValue::Time(at) => iso_utc(at).into(),

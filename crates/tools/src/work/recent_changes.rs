@@ -16,7 +16,7 @@ use crate::answer_size::{LIST_ROOM, fitting};
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::{ToolError, ToolErrorKind};
-use crate::truncate::{echoed, truncate};
+use crate::truncate::{cut_name, echoed, truncate};
 
 /// Ids of one change that are listed.
 const MAX_IDS: usize = 20;
@@ -156,8 +156,13 @@ impl Tool for RecentChanges {
             ));
         }
         let snapshot = call.knowledge.snapshot();
-        let shown = |change| shown(call.knowledge, &snapshot, memory, change);
-        let mut changes: Vec<Change> = found.changes.iter().map(shown).collect::<Result<_, _>>()?;
+        let writes: Vec<&LoggedWrite> = found.changes.iter().filter_map(RecentChange::write).collect();
+        let mut undone = call.knowledge.undone_by(&writes)?.into_iter();
+        let shown = |change: &RecentChange| match change {
+            RecentChange::Notes(write) => Ok(shown_write(call.knowledge, &snapshot, write, undone.next().flatten())),
+            RecentChange::Memory(change) => shown_memory(memory, change),
+        };
+        let mut changes: Vec<Change> = found.changes.iter().map(shown).collect::<Result<_, ToolError>>()?;
         let fits = fitting(&changes, LIST_ROOM);
         // After a cursor none may be skipped.
         if fits < changes.len() && params.limit == default_limit() && filter.cursor.is_none() {
@@ -175,23 +180,16 @@ fn parse_cursor(text: &str) -> Result<ChangeCursor, ToolError> {
     Ok(ChangeCursor { write: WriteNumber(write), change: ChangeNumber(change) })
 }
 
-fn shown(
+fn shown_write(
     knowledge: &Knowledge,
     snapshot: &Snapshot,
-    memory: Option<&Memory>,
-    change: &RecentChange,
-) -> Result<Change, ToolError> {
-    match change {
-        RecentChange::Notes(write) => Ok(shown_write(knowledge, snapshot, write)),
-        RecentChange::Memory(change) => shown_memory(memory, change),
-    }
-}
-
-fn shown_write(knowledge: &Knowledge, snapshot: &Snapshot, write: &LoggedWrite) -> Change {
+    write: &LoggedWrite,
+    undone_by: Option<WriteNumber>,
+) -> Change {
     let notes: Vec<&LoggedFile> = write.files.iter().filter(|file| file.is_note()).collect();
     let first = notes.first().copied().unwrap_or(&write.files[0]);
     let key = snapshot.find_exact(&first.path);
-    let title = key.map_or_else(|| first.path.stem().to_owned(), |key| snapshot.note(key).title.clone());
+    let title = key.map_or_else(|| first.path.stem().to_owned(), |key| cut_name(&snapshot.note(key).title));
     let id = |path: &VaultPath| {
         snapshot.find_exact(path).map_or_else(|| path.note_id().to_string(), |key| snapshot.note(key).id.to_string())
     };
@@ -209,7 +207,7 @@ fn shown_write(knowledge: &Knowledge, snapshot: &Snapshot, write: &LoggedWrite) 
         title,
         action: first.action.name().to_owned(),
         by: write.by.clone(),
-        summary: truncate(&summary, SUMMARY),
+        summary: ended(&summary, &undone_by.map(|by| format!("; undone by n{}", by.0)).unwrap_or_default()),
         change: format!("n{}", write.number.0),
         ids,
     }
@@ -262,7 +260,7 @@ fn shown_memory(memory: Option<&Memory>, change: &LoggedChange) -> Result<Change
     if let Some(by) = change.undone_by {
         end.push_str(&format!("; undone by {}", by.0));
     }
-    let summary = truncate(&first.map(change_line).unwrap_or_default(), SUMMARY - end.len()) + &end;
+    let summary = ended(&first.map(change_line).unwrap_or_default(), &end);
     Ok(Change {
         at: iso_utc(change.author.at_ns),
         kind,
@@ -275,6 +273,11 @@ fn shown_memory(memory: Option<&Memory>, change: &LoggedChange) -> Result<Change
         change: change.number.0.to_string(),
         ids: None,
     })
+}
+
+/// A summary whose end is never cut.
+fn ended(summary: &str, end: &str) -> String {
+    truncate(summary, SUMMARY - end.len()) + end
 }
 
 #[cfg(test)]
@@ -353,6 +356,27 @@ mod tests {
         );
     }
 
+    #[test]
+    fn an_undone_change_to_notes_says_so_until_it_is_redone() {
+        let harness = Harness::new("//- a.md\nx\n//- b.md\n[[a]]\n");
+        let call = |tool: &str, arguments: Value| {
+            harness.clock.advance(1_000_000_000);
+            harness.call(tool, arguments)
+        };
+        let listed = || summaries(&harness.call("recent_changes", json!({})));
+        call("edit_node", json!({"id": "a.md", "edits": [{"op": "append", "text": "y"}]}));
+        call("move_node", json!({"id": "a.md", "to": "c.md"}));
+        call("undo_change", json!({"change": "n2"}));
+        let moved = "harness note c.md: moved from a.md; 1 more note";
+        let edited = "harness note a.md: edited, +2 characters";
+        assert_eq!(listed()[1..], [format!("{moved}; undone by n3"), edited.to_owned()]);
+        call("undo_change", json!({"change": "n1"}));
+        assert_eq!(listed()[3], format!("{edited}; undone by n4"));
+        call("undo_change", json!({"change": "n4"}));
+        assert_eq!(listed()[4], edited);
+        assert_eq!(listed()[1], "harness note a.md: undone, -2 characters; undone by n5");
+    }
+
     /// What happened to an entity, by whom, and back again.
     #[test]
     fn the_changes_of_one_entity_are_listed_and_undone() {
@@ -376,7 +400,7 @@ mod tests {
             "by their names"
         );
         let expected = [
-            "two observation 1: ~ observation 1 of entity 1: rows",
+            r#"two observation 1: ~ observation 1 of entity 1: "sails" to "rows""#,
             "two relation 1: + relation 1: 1 owns 2",
             "one entity 1: + entity 1 Author: Ada; 1 more",
         ];
@@ -384,8 +408,14 @@ mod tests {
         let undone = harness.call("undo_change", json!({"change": of(1)["changes"][0]["change"]}));
         assert_eq!(undone["undone"], true);
         let listed = summaries(&of(1));
-        assert_eq!(listed[0], "harness observation 1: ~ observation 1 of entity 1: sails");
-        assert_eq!(listed[1], "two observation 1: ~ observation 1 of entity 1: rows; undone by 7");
+        assert_eq!(listed[0], r#"harness observation 1: ~ observation 1 of entity 1: "rows" to "sails""#);
+        assert_eq!(listed[1], r#"two observation 1: ~ observation 1 of entity 1: "sails" to "rows"; undone by 7"#);
+        for description in ["Poet", "Sailor"] {
+            by("two", "update_entity", json!({"entity_id": 1, "description": description}));
+        }
+        let listed = summaries(&of(1));
+        assert_eq!(listed[0], r#"two entity 1: ~ entity 1: description "Poet" to "Sailor""#);
+        assert_eq!(listed[1], r#"two entity 1: ~ entity 1: description "" to "Poet""#);
         // A merge brings the history of the other entity along, until it is undone.
         let merge = harness.call("merge_entities", json!({"entity_id": 3, "into_entity_id": 1}))["change"].clone();
         let listed = summaries(&of(1));

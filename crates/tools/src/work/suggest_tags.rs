@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::no_such_note;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
+use crate::truncate::cut_name;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
@@ -68,7 +69,7 @@ impl Tool for SuggestTags {
             if reason.is_empty() {
                 reason.push("the language model chose it".to_owned());
             }
-            Suggestion { tag: found.tag, score: thousandths(found.score), reason: reason.join("; ") }
+            Suggestion { tag: cut_name(&found.tag), score: thousandths(found.score), reason: reason.join("; ") }
         });
         let suggestions = suggestions.collect();
         found.warnings.into_iter().for_each(|warning| call.warn(warning));

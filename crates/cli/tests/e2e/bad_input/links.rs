@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use super::unharmed;
+use super::{is_no_destination, names_no_note, unharmed};
 use crate::client::{Client, LEGACY, first_block, serve_command, vault, warnings};
 
 /// A vault beside a folder with a secret, and links from the one into the other.
@@ -64,6 +64,8 @@ fn a_link_out_of_the_vault_is_not_followed_to_write() {
             let (code, _) = client.error("update_node", json!({ "id": id, "content": "evil" }));
             assert_eq!(code, "NODE_NOT_FOUND", "{id}");
             assert_eq!(client.answer("delete_node", json!({ "id": id })), json!({ "deleted": false }), "{id}");
+            names_no_note(client, id);
+            is_no_destination(client, id);
         }
     });
 }

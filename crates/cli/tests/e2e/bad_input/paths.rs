@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{reveals_no_internals, still_answers, unharmed};
+use super::{is_no_destination, names_no_note, reveals_no_internals, still_answers, unharmed};
 use crate::client::{Client, vault};
 
 /// A vault in a folder of its own, with a secret beside it that every `..` below aims at.
@@ -125,7 +125,14 @@ fn no_path_writes_outside_or_reserved_files() {
             let (code, message) = client.error("update_node", json!({ "id": id, "content": "evil" }));
             assert_eq!(code, "NODE_NOT_FOUND", "{id:?}: {message}");
             assert_eq!(client.answer("delete_node", json!({ "id": id })), json!({ "deleted": false }), "{id:?}");
+            names_no_note(client, &id);
+            // The top of the vault is a folder to move to.
+            if id != "/" {
+                is_no_destination(client, &id);
+            }
         }
+        let (_, message) = client.error("move_node", json!({ "id": "a.md", "to": ".quipu/x.md" }));
+        assert!(message.starts_with("`to` \".quipu/x.md\" cannot be used: "), "{message}");
     });
 }
 
