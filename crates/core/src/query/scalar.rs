@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan};
 
 use crate::model::{Value, fold};
 
-/// A value for comparisons. The kinds sort in this order.
+/// A value for comparisons, sorted by kind.
 #[derive(Debug, Clone)]
 pub(super) enum Scalar {
     Bool(bool),
@@ -17,6 +17,16 @@ pub(super) enum Scalar {
     /// Folded.
     Text(String),
     /// A mapping: it is there, and equals nothing.
+    Map,
+}
+
+/// The kinds of values, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Bool,
+    Number,
+    Time,
+    Text,
     Map,
 }
 
@@ -49,13 +59,13 @@ impl Scalar {
         }
     }
 
-    fn rank(&self) -> u8 {
+    pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::Bool(_) => 0,
-            Self::Number(_) => 1,
-            Self::Time(_) => 2,
-            Self::Text(_) => 3,
-            Self::Map => 4,
+            Self::Bool(_) => Kind::Bool,
+            Self::Number(_) => Kind::Number,
+            Self::Time(_) => Kind::Time,
+            Self::Text(_) => Kind::Text,
+            Self::Map => Kind::Map,
         }
     }
 }
@@ -67,7 +77,7 @@ impl Ord for Scalar {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
             (Self::Time(a), Self::Time(b)) => a.cmp(b),
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            _ => self.rank().cmp(&other.rank()),
+            _ => self.kind().cmp(&other.kind()),
         }
     }
 }
@@ -128,16 +138,6 @@ impl Span {
     pub(super) fn day(self) -> String {
         let start = Timestamp::from_nanosecond(i128::from(self.start)).unwrap_or(Timestamp::UNIX_EPOCH);
         start.strftime("%Y-%m-%d").to_string()
-    }
-
-    /// Whether it starts in the other.
-    pub(super) fn starts_in(self, other: Self) -> bool {
-        (other.start..other.end).contains(&self.start)
-    }
-
-    /// Whether they overlap.
-    pub(super) fn overlaps(self, other: Self) -> bool {
-        self.start < other.end && other.start < self.end
     }
 }
 

@@ -296,6 +296,9 @@ fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &Query) {
     }
     for condition in conditions() {
         let Field::Property(name) = condition.field() else { continue };
+        if snapshot.has_values_of(condition.field()) {
+            continue;
+        }
         let names: Vec<String> = property_names(snapshot).collect();
         if !names.iter().any(|known| Field::parse(&format!("property.{known}")).as_ref() == Some(condition.field())) {
             let near = nearest(name, names.iter().map(String::as_str));
