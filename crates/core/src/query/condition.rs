@@ -6,7 +6,7 @@ use crate::model::{Value, fold};
 
 use super::column::Column;
 use super::field::{Field, FieldKind};
-use super::scalar::{Kind, Scalar, Span, duration};
+use super::scalar::{Kind, Scalar, Span, duration, link_target};
 
 /// How a field is compared with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl Operand {
                 field.name()
             )));
         };
-        let text = text.trim();
+        let text = link_target(text.trim());
         let folded = fold(text);
         let wanted = Self {
             number: text.parse().ok().filter(|number: &f64| number.is_finite()),

@@ -137,9 +137,11 @@ impl Snapshot {
         self.files().filter(holds).collect()
     }
 
-    /// Whether some note has a value of this field.
-    pub fn has_values_of(&self, field: &Field) -> bool {
-        !self.columns().get(field, self).is_unused()
+    /// Whether some note has the property or path of this field, with a value or without; true of every other field.
+    pub fn has_property(&self, field: &Field) -> bool {
+        let Field::Property(name) = field else { return true };
+        let has_it = |key| !field::properties(self.note(key), name).is_empty();
+        !self.columns().get(field, self).is_unused() || self.files().any(has_it)
     }
 
     /// The first notes in an order; ties stay by id. `found` is by id.

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use crate::model::{Value, fold};
+use crate::parse::wikilink_target;
 
 /// A value for comparisons, sorted by kind.
 #[derive(Debug, Clone)]
@@ -53,7 +54,7 @@ impl Scalar {
             Value::Int(number) => add(Self::Number(*number as f64), None),
             Value::Float(number) => add(Self::Number(*number), None),
             Value::Text(text) if text.trim().is_empty() => {}
-            Value::Text(text) => add(Self::of_text(text.trim()), Some(value)),
+            Value::Text(text) => add(Self::of_text(link_target(text.trim())), Some(value)),
             Value::List(items) => items.iter().for_each(|item| Self::each_of(item, add)),
             Value::Map(_) => add(Self::Map, None),
         }
@@ -139,6 +140,12 @@ impl Span {
         let start = Timestamp::from_nanosecond(i128::from(self.start)).unwrap_or(Timestamp::UNIX_EPOCH);
         start.strftime("%Y-%m-%d").to_string()
     }
+}
+
+/// The target of a text that is one wikilink, since people write a note's name with brackets and without; else the text.
+pub(super) fn link_target(text: &str) -> &str {
+    let inner = text.strip_prefix("[[").and_then(|text| text.strip_suffix("]]"));
+    inner.and_then(wikilink_target).unwrap_or(text)
 }
 
 /// The start of a period: an ISO date or time, or a length of time before now such as `24h` or `7d`.
