@@ -59,6 +59,11 @@ pub fn kinds(ids: &[String], calls_a_kind: usize) -> Vec<Kind> {
             let wanted: Vec<&String> = (0..1000).map(|_| id(r)).collect();
             json!({ "where": [{ "field": "id", "op": "in", "value": wanted }], "limit": 10 })
         }),
+        kind(
+            "query_nodes by modified",
+            "query_nodes",
+            &|_| json!({ "where": [{ "field": "modified", "op": "within", "value": "7d" }] }),
+        ),
         kind("query_nodes, tags with counts", "query_nodes", &|_| json!({ "group_by": "tags" })),
         kind("nodes_exist", "nodes_exist", &|r| json!({ "ids": [id(r), id(r), "no/such.md"] })),
         kind(

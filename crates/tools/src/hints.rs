@@ -120,6 +120,27 @@ mod tests {
     }
 
     #[test]
+    fn names_in_text_without_spaces_are_pointed_out() {
+        let harness = Harness::new(
+            "//- 東京支社.md\n//- グレース・ホッパー.md\n//- 2024年度計画.md\n//- 人工智能.md\n//- データ.md\n//- 会議.md\n\
+            //- ひまわり.md\n//- 東京支社長.md\n",
+        );
+        let create = |id: &str, text: &str| hints(&harness, "create_node", json!({"id": id, "content": text}));
+        assert_eq!(
+            create("a.md", "昨日は東京支社でグレース・ホッパーと2024年度計画について話した。\n"),
+            ["\"a.md\": names notes without a link: \"グレース・ホッパー\" (グレース・ホッパー.md), \"2024年度計画\" \
+              (2024年度計画.md), \"東京支社\" (東京支社.md); link one as \"[[グレース・ホッパー]]\""]
+        );
+        assert_eq!(
+            create("b.md", "我们研究人工智能的应用\n"),
+            ["\"b.md\": names notes without a link: \"人工智能\" (人工智能.md); link one as \"[[人工智能]]\""]
+        );
+        let longest = create("c.md", "東京支社長と話した\n");
+        assert!(longest.len() == 1 && longest[0].contains("\"東京支社長\""), "{longest:?}");
+        assert_eq!(create("d.md", "データベースの会議でひまわりを見た。[[東京支社]]\n"), [""; 0]);
+    }
+
+    #[test]
     fn a_likely_duplicate_is_pointed_out() {
         let words: Vec<String> = (0..60).map(|number| format!("word{number}")).collect();
         let text = words.join(" ");

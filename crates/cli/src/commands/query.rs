@@ -30,7 +30,7 @@ Fields:
   id title folder aliases tags created modified chars doc_type properties
   links_out links_in broken_links links_to linked_from tasks_open tasks_done
   any other name is a property of the frontmatter; if a property has one of these names, write
-  property.NAME
+  property.NAME; a dot leads into a map: meta.status
 
 Operators:
   = != < <= > >=      compare dates and numbers by value, text in any case, lists by any item

@@ -42,6 +42,7 @@ pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
 pub use title::{TitleRule, TitleSource};
 pub use wikilink::can_be_linked;
+pub(crate) use wikilink::wikilink_target;
 
 use std::ops::Range;
 

@@ -38,6 +38,12 @@ pub(super) fn read(inner: &str, syntax: LinkSyntax) -> Option<WikiLink> {
     Some(WikiLink { link, target_range: start..start + written.len() })
 }
 
+/// The target in the text between the brackets, if all of it is one link to a note.
+pub(crate) fn wikilink_target(inner: &str) -> Option<&str> {
+    let whole = Some(inner).filter(|inner| !inner.contains("[[") && !inner.contains("]]"))?;
+    Some(&whole[read(whole, LinkSyntax::Wiki)?.target_range])
+}
+
 /// Whether `[[name]]` can link to a note of this name, in Quipu and in other programs.
 ///
 /// Not with `[`, `]`, `|`, `#`, `^`, `\`, control characters, or white space at either end. Whether a certain position can

@@ -1,9 +1,10 @@
 //! The values of one field in all notes: each different value once, in order, and for each note the numbers of its values.
 //!
-//! So a condition is tested once for each different value, and sorting and grouping compare numbers. A column is built at
+//! So the values that pass a condition are a few ranges of numbers, and sorting and grouping compare numbers. A column is built at
 //! the first question about its field. The next snapshot takes it over and replaces the changed notes' values.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use crate::index::Snapshot;
 use crate::model::{NoteKey, Value};
 
 use super::field::Field;
-use super::scalar::Scalar;
+use super::scalar::{Kind, Scalar, Span};
 
 /// Columns kept for one snapshot. A vault has a few dozen properties; names that clients make up must not fill the memory.
 const MAX_COLUMNS: usize = 64;
@@ -28,6 +29,8 @@ pub(super) struct Column {
     values: Vec<Arc<ColumnValue>>,
     /// By slot.
     cells: Vec<Cell>,
+    /// Nanoseconds of the longest time: those that overlap a period start at most so long before it.
+    longest: i64,
 }
 
 /// One of the different values of a field.
@@ -115,8 +118,13 @@ impl Column {
     /// Puts added values, which have numbers behind all others, into order.
     fn merged(&self, added: BTreeMap<Scalar, (u32, Option<Value>)>, mut cells: Vec<Cell>) -> Self {
         if added.is_empty() {
-            return Self { values: self.values.clone(), cells };
+            return Self { values: self.values.clone(), cells, longest: self.longest };
         }
+        let lengths = added.keys().map(|scalar| match scalar {
+            Scalar::Time(span) => span.end.saturating_sub(span.start),
+            _ => 0,
+        });
+        let longest = lengths.fold(self.longest, i64::max);
         let mut places = vec![0_u32; self.values.len() + added.len()];
         let mut values = Vec::with_capacity(places.len());
         let mut old = (0_u32..).zip(&self.values).peekable();
@@ -136,7 +144,16 @@ impl Column {
         for number in cells.iter_mut().flat_map(Cell::numbers_mut) {
             *number = places[*number as usize];
         }
-        Self { values, cells }
+        Self { values, cells, longest }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_values(&self, scalars: Vec<Scalar>) -> Self {
+        let new: std::collections::BTreeSet<Scalar> =
+            scalars.into_iter().filter(|scalar| self.find(scalar).is_none()).collect();
+        let numbers = u32::try_from(self.values.len()).expect("a test has few values")..;
+        let added = new.into_iter().zip(numbers).map(|(scalar, number)| (scalar, (number, None))).collect();
+        self.merged(added, self.cells.clone())
     }
 
     /// The numbers of a note's values.
@@ -144,9 +161,61 @@ impl Column {
         self.cells.get(key.slot()).map_or(&[], Cell::numbers)
     }
 
-    /// Every different value, by number.
-    pub(super) fn scalars(&self) -> impl ExactSizeIterator<Item = &Scalar> {
-        self.values.iter().map(|value| &value.scalar)
+    /// How many different values there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether no note has a value.
+    pub(super) fn is_unused(&self) -> bool {
+        self.cells.iter().all(|cell| matches!(cell, Cell::None))
+    }
+
+    /// The text of a value.
+    pub(super) fn text(&self, number: usize) -> Option<&str> {
+        match &self.values[number].scalar {
+            Scalar::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number of the first value that is not before a place in the order.
+    fn first(&self, is_before: impl Fn(&Scalar) -> bool) -> usize {
+        self.values.partition_point(|value| is_before(&value.scalar))
+    }
+
+    /// The values from one to another, both included.
+    pub(super) fn between(&self, least: &Scalar, most: &Scalar) -> Range<usize> {
+        self.first(|scalar| scalar < least)..self.first(|scalar| scalar <= most)
+    }
+
+    /// The values of a kind.
+    pub(super) fn of_kind(&self, kind: Kind) -> Range<usize> {
+        self.first(|scalar| scalar.kind() < kind)..self.first(|scalar| scalar.kind() <= kind)
+    }
+
+    /// The texts that start with this one.
+    pub(super) fn starting_with(&self, start: &str) -> Range<usize> {
+        let is_before = |scalar: &Scalar| match scalar {
+            Scalar::Text(text) => text.as_str() < start,
+            other => other.kind() < Kind::Text,
+        };
+        let goes_on = |scalar: &Scalar| matches!(scalar, Scalar::Text(text) if text.starts_with(start));
+        self.first(is_before)..self.first(|scalar| is_before(scalar) || goes_on(scalar))
+    }
+
+    /// The times that start in a period.
+    pub(super) fn starting_in(&self, period: Span) -> Range<usize> {
+        let from = |start| self.first(|scalar| *scalar < Scalar::Time(Span { start, end: i64::MIN }));
+        from(period.start)..from(period.end)
+    }
+
+    /// The times that overlap a period.
+    pub(super) fn overlapping(&self, period: Span) -> Vec<Range<usize>> {
+        let starting = self.starting_in(period);
+        let reaches_in = |at: &usize| matches!(self.values[*at].scalar, Scalar::Time(span) if period.start < span.end);
+        let before = Span { start: period.start.saturating_sub(self.longest), end: period.start };
+        self.starting_in(before).filter(reaches_in).map(|at| at..at + 1).chain([starting]).collect()
     }
 
     /// A value as it is shown in a list of groups.

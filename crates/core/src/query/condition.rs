@@ -1,11 +1,12 @@
 //! A condition on one field, checked against the field's kind when it is made.
 
-use rustc_hash::FxHashSet;
+use std::ops::Range;
 
 use crate::model::{Value, fold};
 
+use super::column::Column;
 use super::field::{Field, FieldKind};
-use super::scalar::{Scalar, Span, duration};
+use super::scalar::{Kind, Scalar, Span, duration, link_target};
 
 /// How a field is compared with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,66 +112,16 @@ pub(super) enum Test {
 
 #[derive(Debug, Clone)]
 pub(super) enum Comparison {
-    IsOneOf(OneOf),
+    IsOneOf(Vec<Operand>),
     Order(Operator, Operand),
-    Contains(String),
+    Contains(Operand),
     TagContains(String),
-    StartsWith(String),
+    StartsWith(Operand),
     Within(Span),
 }
 
 /// Values of `in` in one condition: as many as the notes of one answer.
 const MAX_VALUES: usize = 1_000;
-
-/// Several given values, looked up instead of compared one by one.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OneOf {
-    texts: FxHashSet<String>,
-    /// The bits of each number.
-    numbers: FxHashSet<u64>,
-    /// In order, without overlap.
-    spans: Vec<Span>,
-    flags: Vec<bool>,
-}
-
-impl OneOf {
-    fn new(wanted: Vec<Operand>) -> Self {
-        let mut one_of = Self::default();
-        let mut spans: Vec<Span> = Vec::new();
-        for operand in wanted {
-            one_of.numbers.extend(operand.number.map(number_bits));
-            one_of.flags.extend(operand.flag);
-            spans.extend(operand.span);
-            one_of.texts.insert(operand.text);
-        }
-        spans.sort_unstable();
-        for span in spans {
-            match one_of.spans.last_mut() {
-                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-                _ => one_of.spans.push(span),
-            }
-        }
-        one_of
-    }
-
-    fn has(&self, scalar: &Scalar) -> bool {
-        match scalar {
-            Scalar::Bool(flag) => self.flags.contains(flag),
-            Scalar::Number(number) => self.numbers.contains(&number_bits(*number)),
-            Scalar::Time(span) => {
-                let next = self.spans.partition_point(|wanted| wanted.end <= span.start);
-                self.spans.get(next).is_some_and(|wanted| span.starts_in(*wanted))
-            }
-            Scalar::Text(text) => self.texts.contains(text),
-            Scalar::Map => false,
-        }
-    }
-}
-
-/// The same bits for numbers that are equal: the two zeros differ.
-fn number_bits(number: f64) -> u64 {
-    (number + 0.0).to_bits()
-}
 
 /// A given value. A text may also be a number, a date, or true or false, since a client may send any of these as text.
 #[derive(Debug, Clone)]
@@ -216,14 +167,9 @@ impl Condition {
             (_, Some(value)) => {
                 let wanted = Operand::new(&field, value)?;
                 match operator {
-                    Operator::Contains if field == Field::Tags => {
-                        Test::passes(Comparison::TagContains(tag(&wanted.text)))
-                    }
-                    Operator::Contains => Test::passes(Comparison::Contains(wanted.text)),
-                    Operator::StartsWith if field == Field::Tags => {
-                        Test::passes(Comparison::StartsWith(tag(&wanted.text)))
-                    }
-                    Operator::StartsWith => Test::passes(Comparison::StartsWith(wanted.text)),
+                    Operator::Contains if field == Field::Tags => Test::passes(Comparison::TagContains(wanted.text)),
+                    Operator::Contains => Test::passes(Comparison::Contains(wanted)),
+                    Operator::StartsWith => Test::passes(Comparison::StartsWith(wanted)),
                     Operator::Lt | Operator::Le | Operator::Gt | Operator::Ge => {
                         Test::passes(Comparison::Order(operator, wanted))
                     }
@@ -261,7 +207,7 @@ impl Test {
         if field.kind() == FieldKind::Note {
             return Self::Notes { names: wanted.into_iter().map(|wanted| wanted.text).collect(), negated };
         }
-        Self::Values { passes: Comparison::IsOneOf(OneOf::new(wanted)), negated }
+        Self::Values { passes: Comparison::IsOneOf(wanted), negated }
     }
 }
 
@@ -292,12 +238,13 @@ impl Operand {
                 field.name()
             )));
         };
-        let text = text.trim();
+        let text = link_target(text.trim());
+        let folded = fold(text);
         let wanted = Self {
-            text: if field.kind() == FieldKind::Note { text.to_owned() } else { fold(text) },
             number: text.parse().ok().filter(|number: &f64| number.is_finite()),
             span: Span::parse(text),
-            flag: text.parse().ok(),
+            flag: folded.parse().ok(),
+            text: if field.kind() == FieldKind::Note { text.to_owned() } else { folded },
         };
         match field.kind() {
             FieldKind::Number if wanted.number.is_none() => {
@@ -312,44 +259,70 @@ impl Operand {
         }
     }
 
-    /// Only values of the kind of the operand have an order to it: a text is not less than a number.
-    fn orders(&self, operator: Operator, scalar: &Scalar) -> bool {
-        use std::cmp::Ordering::{Greater, Less};
-        let ordering = match scalar {
-            Scalar::Number(number) => self.number.map(|wanted| number.total_cmp(&wanted)),
-            Scalar::Time(span) => self.span.map(|wanted| match span {
-                span if span.starts_in(wanted) => std::cmp::Ordering::Equal,
-                span => span.start.cmp(&wanted.start),
-            }),
-            Scalar::Text(text) if self.number.is_none() && self.span.is_none() => Some((**text).cmp(&*self.text)),
-            Scalar::Text(_) | Scalar::Bool(_) | Scalar::Map => None,
-        };
-        ordering.is_some_and(|ordering| match operator {
-            Operator::Lt => ordering == Less,
-            Operator::Le => ordering != Greater,
-            Operator::Gt => ordering == Greater,
-            _ => ordering != Less,
-        })
+    /// The values of a column that equal it, by kind. A time is equal if it starts in the given day or time.
+    fn equal(&self, column: &Column) -> impl Iterator<Item = (Kind, Range<usize>)> {
+        let flag = self.flag.map(|flag| (Kind::Bool, column.between(&Scalar::Bool(flag), &Scalar::Bool(flag))));
+        let number = self.number.map(|number| {
+            // The two zeros are one number.
+            let (least, most) = if number == 0.0 { (-0.0, 0.0) } else { (number, number) };
+            (Kind::Number, column.between(&Scalar::Number(least), &Scalar::Number(most)))
+        });
+        let time = self.span.map(|span| (Kind::Time, column.starting_in(span)));
+        let text = Scalar::Text(self.text.clone());
+        let text = Some((Kind::Text, column.between(&text, &text)));
+        [flag, number, time, text].into_iter().flatten()
+    }
+
+    /// The values that have an order to it are those of its own kind: a text is not less than a number.
+    fn has_order_to(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Number | Kind::Time => true,
+            Kind::Text => self.number.is_none() && self.span.is_none(),
+            Kind::Bool | Kind::Map => false,
+        }
     }
 }
 
 impl Comparison {
-    pub(super) fn passes(&self, scalar: &Scalar) -> bool {
-        match (self, scalar) {
-            (Self::IsOneOf(wanted), scalar) => wanted.has(scalar),
-            (Self::Order(operator, wanted), scalar) => wanted.orders(*operator, scalar),
-            (Self::Contains(part), Scalar::Text(text)) => text.contains(part.as_str()),
-            (Self::TagContains(tag), Scalar::Text(text)) => {
-                text.strip_prefix(tag.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    /// The numbers of the values of a column that pass. Only for a part of a text each value is read.
+    pub(super) fn passing(&self, column: &Column) -> Vec<Range<usize>> {
+        match self {
+            Self::IsOneOf(wanted) => {
+                wanted.iter().flat_map(|wanted| wanted.equal(column)).map(|(_, equal)| equal).collect()
             }
-            (Self::StartsWith(start), Scalar::Text(text)) => text.starts_with(start.as_str()),
-            // A number and a date as people write them, and true or false, contain only themselves.
-            (Self::Contains(part) | Self::StartsWith(part), scalar) => {
-                Operand::new(&Field::Id, &Value::Text(part.clone()))
-                    .is_ok_and(|wanted| OneOf::new(vec![wanted]).has(scalar))
+            Self::Order(operator, wanted) => {
+                let ordered = wanted.equal(column).filter(|(kind, _)| wanted.has_order_to(*kind));
+                let range = |(kind, equal): (Kind, Range<usize>)| {
+                    let all = column.of_kind(kind);
+                    match operator {
+                        Operator::Lt => all.start..equal.start,
+                        Operator::Le => all.start..equal.end,
+                        Operator::Gt => equal.end..all.end,
+                        _ => equal.start..all.end,
+                    }
+                };
+                ordered.map(range).collect()
             }
-            (Self::Within(period), Scalar::Time(span)) => span.overlaps(*period),
-            (Self::TagContains(_) | Self::Within(_), _) => false,
+            Self::Contains(part) => {
+                let texts = column.of_kind(Kind::Text);
+                let has_part = |at: &usize| column.text(*at).is_some_and(|text| text.contains(&part.text));
+                let with_part = texts.filter(has_part).map(|at| at..at + 1);
+                // A number and a date as people write them, and true or false, contain only themselves.
+                with_part.chain(part.equal(column).map(|(_, equal)| equal)).collect()
+            }
+            Self::TagContains(tag) => {
+                let own = Scalar::Text(tag.clone());
+                vec![column.between(&own, &own), column.starting_with(&format!("{tag}/"))]
+            }
+            Self::StartsWith(start) => {
+                let equal = start.equal(column).map(|(_, equal)| equal);
+                equal.chain([column.starting_with(&start.text)]).collect()
+            }
+            Self::Within(period) => column.overlapping(*period),
         }
     }
 }
+
+#[cfg(test)]
+#[path = "condition_test.rs"]
+mod tests;

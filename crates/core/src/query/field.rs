@@ -39,7 +39,7 @@ pub enum Field {
     DocType,
     /// The names of its frontmatter properties.
     Properties,
-    /// A frontmatter property, by its folded name.
+    /// A frontmatter property, by its folded name, or by a path into maps: `meta.status`.
     Property(String),
     /// The notes it links to; only for conditions.
     LinksTo,
@@ -163,7 +163,11 @@ impl Field {
             Self::Modified => return FieldValue::Time(note.stat.modified_ns),
             Self::DocType => text(doc_type(note)),
             Self::Properties => Value::List(note.properties.iter().map(|(name, _)| text(name)).collect()),
-            Self::Property(name) => properties(note, name).next().cloned().unwrap_or(Value::Null),
+            Self::Property(name) => match &properties(note, name)[..] {
+                [] => Value::Null,
+                [one] => (*one).clone(),
+                several => Value::List(several.iter().map(|value| (*value).clone()).collect()),
+            },
             Self::LinksTo | Self::LinkedFrom => Value::Null,
             Self::Chars | Self::LinksOut | Self::LinksIn | Self::BrokenLinks | Self::TasksOpen | Self::TasksDone => {
                 number(self.count(snapshot, key))
@@ -189,7 +193,7 @@ impl Field {
             Self::Properties => note.properties.iter().for_each(|(name, _)| add_text(name)),
             Self::Created => created(note).into_iter().for_each(|(_, span)| add(Scalar::Time(span), None)),
             Self::Modified => add(Scalar::Time(Span::instant(note.stat.modified_ns)), None),
-            Self::Property(name) => properties(note, name).for_each(|value| Scalar::each_of(value, add)),
+            Self::Property(name) => properties(note, name).into_iter().for_each(|value| Scalar::each_of(value, add)),
             Self::LinksTo | Self::LinkedFrom => {}
             Self::Chars | Self::LinksOut | Self::LinksIn | Self::BrokenLinks | Self::TasksOpen | Self::TasksDone => {
                 add(Scalar::Number(self.count(snapshot, key) as f64), None);
@@ -216,8 +220,28 @@ fn doc_type(note: &Note) -> &'static str {
     crate::model::DocType::of(note).name()
 }
 
-fn properties<'n>(note: &'n Note, folded: &'n str) -> impl Iterator<Item = &'n Value> {
-    note.properties.iter().filter(move |(name, _)| is_named(name, folded)).map(|(_, value)| value)
+/// The values of a property: one, unless names differ only in case or a path leads through a list.
+pub(super) fn properties<'n>(note: &'n Note, folded: &str) -> Vec<&'n Value> {
+    let mut found = Vec::new();
+    entries_at(&note.properties, folded, &mut found);
+    found
+}
+
+fn entries_at<'n>(entries: &'n [(String, Value)], path: &str, found: &mut Vec<&'n Value>) {
+    for (name, value) in entries {
+        found.extend(is_named(name, path).then_some(value));
+        for (dot, _) in path.match_indices('.').filter(|(dot, _)| is_named(name, &path[..*dot])) {
+            values_at(value, &path[dot + 1..], found);
+        }
+    }
+}
+
+fn values_at<'n>(value: &'n Value, path: &str, found: &mut Vec<&'n Value>) {
+    match value {
+        Value::Map(entries) => entries_at(entries, path, found),
+        Value::List(items) => items.iter().for_each(|item| values_at(item, path, found)),
+        _ => {}
+    }
 }
 
 /// Whether a name is this one when folded. Folding every name of every note would take most of a query's time.

@@ -71,12 +71,13 @@ impl Prepared {
             }
             Test::Values { passes, negated } => {
                 let column = column();
-                let passing = column.scalars().map(|scalar| passes.passes(scalar)).collect();
+                let mut passing = vec![false; column.len()];
+                passes.passing(&column).into_iter().for_each(|range| passing[range].fill(true));
                 Self::Values { column, passing, negated: *negated }
             }
             exists => {
                 let column = column();
-                let passing = vec![true; column.scalars().len()];
+                let passing = vec![true; column.len()];
                 Self::Values { column, passing, negated: matches!(exists, Test::Missing) }
             }
         }
@@ -136,6 +137,13 @@ impl Snapshot {
         self.files().filter(holds).collect()
     }
 
+    /// Whether some note has the property or path of this field, with a value or without; true of every other field.
+    pub fn has_property(&self, field: &Field) -> bool {
+        let Field::Property(name) = field else { return true };
+        let has_it = |key| !field::properties(self.note(key), name).is_empty();
+        !self.columns().get(field, self).is_unused() || self.files().any(has_it)
+    }
+
     /// The first notes in an order; ties stay by id. `found` is by id.
     pub fn sorted(&self, found: Vec<NoteKey>, sort: &[SortKey], limit: usize) -> Vec<NoteKey> {
         let columns: Vec<_> = sort.iter().map(|key| (self.columns().get(&key.field, self), key.descending)).collect();
@@ -164,7 +172,7 @@ impl Snapshot {
     /// grouped by day.
     pub fn groups(&self, found: &[NoteKey], field: &Field) -> Vec<Group> {
         let column = self.columns().get(field, self);
-        let mut counts = vec![0_usize; column.scalars().len()];
+        let mut counts = vec![0_usize; column.len()];
         let mut without = 0;
         for key in found {
             let numbers = column.of(*key);

@@ -7,8 +7,9 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use crate::model::{Value, fold};
+use crate::parse::wikilink_target;
 
-/// A value for comparisons. The kinds sort in this order.
+/// A value for comparisons, sorted by kind.
 #[derive(Debug, Clone)]
 pub(super) enum Scalar {
     Bool(bool),
@@ -17,6 +18,16 @@ pub(super) enum Scalar {
     /// Folded.
     Text(String),
     /// A mapping: it is there, and equals nothing.
+    Map,
+}
+
+/// The kinds of values, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Bool,
+    Number,
+    Time,
+    Text,
     Map,
 }
 
@@ -43,19 +54,19 @@ impl Scalar {
             Value::Int(number) => add(Self::Number(*number as f64), None),
             Value::Float(number) => add(Self::Number(*number), None),
             Value::Text(text) if text.trim().is_empty() => {}
-            Value::Text(text) => add(Self::of_text(text.trim()), Some(value)),
+            Value::Text(text) => add(Self::of_text(link_target(text.trim())), Some(value)),
             Value::List(items) => items.iter().for_each(|item| Self::each_of(item, add)),
             Value::Map(_) => add(Self::Map, None),
         }
     }
 
-    fn rank(&self) -> u8 {
+    pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::Bool(_) => 0,
-            Self::Number(_) => 1,
-            Self::Time(_) => 2,
-            Self::Text(_) => 3,
-            Self::Map => 4,
+            Self::Bool(_) => Kind::Bool,
+            Self::Number(_) => Kind::Number,
+            Self::Time(_) => Kind::Time,
+            Self::Text(_) => Kind::Text,
+            Self::Map => Kind::Map,
         }
     }
 }
@@ -67,7 +78,7 @@ impl Ord for Scalar {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
             (Self::Time(a), Self::Time(b)) => a.cmp(b),
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            _ => self.rank().cmp(&other.rank()),
+            _ => self.kind().cmp(&other.kind()),
         }
     }
 }
@@ -129,16 +140,12 @@ impl Span {
         let start = Timestamp::from_nanosecond(i128::from(self.start)).unwrap_or(Timestamp::UNIX_EPOCH);
         start.strftime("%Y-%m-%d").to_string()
     }
+}
 
-    /// Whether it starts in the other.
-    pub(super) fn starts_in(self, other: Self) -> bool {
-        (other.start..other.end).contains(&self.start)
-    }
-
-    /// Whether they overlap.
-    pub(super) fn overlaps(self, other: Self) -> bool {
-        self.start < other.end && other.start < self.end
-    }
+/// The target of a text that is one wikilink, since people write a note's name with brackets and without; else the text.
+pub(super) fn link_target(text: &str) -> &str {
+    let inner = text.strip_prefix("[[").and_then(|text| text.strip_suffix("]]"));
+    inner.and_then(wikilink_target).unwrap_or(text)
 }
 
 /// The start of a period: an ISO date or time, or a length of time before now such as `24h` or `7d`.

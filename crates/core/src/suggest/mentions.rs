@@ -1,14 +1,18 @@
 //! Notes that a text names without linking to them.
 //!
 //! Only names that hardly mean anything else count: of several words, or one word that is spelled as a name in the middle of
-//! a sentence. A name that two notes have, or that is written in another case than the note's, does not count.
+//! a sentence. Chinese and Japanese have no spaces: there any part of a text may be a name of at least three characters. A
+//! name that two notes have, or that is written in another case than the note's, does not count.
+
+use std::cmp::Reverse;
+use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
 use super::sentences::running_text;
 use crate::index::Snapshot;
 use crate::model::{Note, NoteKey};
-use crate::search::words::{Word, WordKind, words};
+use crate::search::words::{Word, WordKind, is_han, words};
 
 /// Bytes of a text that are read.
 const MAX_BYTES: usize = 20_000;
@@ -20,6 +24,10 @@ const MAX_NAME_BYTES: usize = 80;
 /// The fewest characters of a name, and of its longest word if it has several.
 const LEAST_CHARS: usize = 4;
 const LEAST_WORD: usize = 5;
+
+/// Characters of a name without spaces; a Latin word in it counts as one.
+const LEAST_UNSPACED: usize = 3;
+const MAX_UNSPACED: usize = 16;
 
 /// A note that a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,37 +45,78 @@ impl Snapshot {
         let mut seen = FxHashSet::default();
         mentions.retain(|mention| !linked.contains(&mention.note) && seen.insert(mention.note));
         // Stable: equal lengths stay in the order of the text.
-        mentions.sort_by_key(|mention| std::cmp::Reverse(words(&mention.name).count()));
+        mentions.sort_by_key(|mention| Reverse(words(&mention.name).count()));
         mentions
     }
 
     /// The notes that a text names, in order.
     pub fn mentions(&self, text: &str) -> Vec<UnlinkedMention> {
         let plain = running_text(&text[..text.floor_char_boundary(MAX_BYTES)], false);
-        let found: Vec<Word<'_>> = words(&plain).collect();
-        let candidates: Vec<(usize, usize)> = (0..found.len())
-            .flat_map(|first| (1..=MAX_NAME_WORDS).rev().map(move |count| (first, first + count)))
-            .filter(|(first, end)| is_candidate(&plain, &found, *first, *end))
-            .collect();
-        let names: Vec<&str> = candidates.iter().map(|(first, end)| written(&plain, &found, *first, *end)).collect();
+        let candidates = candidates(&plain);
+        let names: Vec<&str> = candidates.iter().map(|place| &plain[place.clone()]).collect();
         let mut mentions = Vec::new();
         let mut passed = 0;
-        for (place, notes) in self.named_each(&names) {
-            let (first, end) = candidates[place];
+        for (at, notes) in self.named_each(&names) {
+            let (place, name) = (&candidates[at], names[at]);
             let [note] = notes[..] else { continue };
-            let name = names[place];
-            if first >= passed && is_spelled_as(self.note(note), name) {
+            if place.start >= passed && is_spelled_as(self.note(note), name) {
                 mentions.push(UnlinkedMention { name: name.to_owned(), note });
-                passed = end;
+                passed = place.end;
             }
         }
         mentions
     }
 }
 
-fn written<'p>(plain: &'p str, words: &[Word<'_>], first: usize, end: usize) -> &'p str {
-    let last = &words[end - 1];
-    &plain[words[first].start..last.start + last.text.len()]
+/// The places of a text that may be names; of those that start together the longest first.
+fn candidates(plain: &str) -> Vec<Range<usize>> {
+    let found: Vec<Word<'_>> = words(plain).collect();
+    let spaced = (0..found.len())
+        .flat_map(|first| (1..=MAX_NAME_WORDS).map(move |count| (first, first + count)))
+        .filter(|(first, end)| is_candidate(plain, &found, *first, *end))
+        .map(|(first, end)| found[first].start..end_of(&found[end - 1]));
+    let mut places: Vec<Range<usize>> = spaced.chain(unspaced_candidates(plain, &found)).collect();
+    places.sort_unstable_by_key(|place| (place.start, Reverse(place.end)));
+    places
+}
+
+fn end_of(word: &Word<'_>) -> usize {
+    word.start + word.text.len()
+}
+
+/// The parts of Chinese and Japanese text that may be a name, with Latin words and numbers in it: `2024年度計画`.
+fn unspaced_candidates(plain: &str, words: &[Word<'_>]) -> Vec<Range<usize>> {
+    let is_joined = |a: &Word<'_>, b: &Word<'_>| {
+        a.kind != WordKind::Emoji && b.kind != WordKind::Emoji && ["", "・"].contains(&&plain[end_of(a)..b.start])
+    };
+    let mut places = Vec::new();
+    for stretch in words.chunk_by(is_joined).filter(|stretch| stretch.iter().any(|word| word.kind == WordKind::Run)) {
+        let mut edges: Vec<usize> = Vec::new();
+        for word in stretch {
+            let inner = word.text.char_indices().filter(|_| word.kind == WordKind::Run).map(|(at, _)| word.start + at);
+            edges.extend(inner.chain([word.start, end_of(word)]));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        for (at, start) in edges.iter().enumerate() {
+            let ends = edges[at + 1..].iter().take(MAX_UNSPACED).skip(LEAST_UNSPACED - 1);
+            places.extend(ends.map(|end| *start..*end).filter(|place| is_unspaced_name(plain, place)));
+        }
+    }
+    places
+}
+
+/// Whether a part of a text has a character that carries meaning, and is no part of a longer katakana word.
+fn is_unspaced_name(plain: &str, place: &Range<usize>) -> bool {
+    let name = &plain[place.clone()];
+    let is_both_katakana = |a: Option<char>, b: Option<char>| a.is_some_and(is_katakana) && b.is_some_and(is_katakana);
+    name.chars().any(|c| is_han(c) || is_katakana(c))
+        && !is_both_katakana(plain[..place.start].chars().next_back(), name.chars().next())
+        && !is_both_katakana(name.chars().next_back(), plain[place.end..].chars().next())
+}
+
+fn is_katakana(c: char) -> bool {
+    matches!(c, '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}' | '\u{ff66}'..='\u{ff9f}')
 }
 
 /// Whether these words may be a name that is distinctive.
@@ -75,7 +124,7 @@ fn is_candidate(plain: &str, words: &[Word<'_>], first: usize, end: usize) -> bo
     if end > words.len() || words[first..end].iter().any(|word| word.kind != WordKind::Plain) {
         return false;
     }
-    let name = written(plain, words, first, end);
+    let name = &plain[words[first].start..end_of(&words[end - 1])];
     if name.len() > MAX_NAME_BYTES || name.contains(['\n', ',', '.', ';', '!', '?', '"', '(', ')']) {
         return false;
     }

@@ -1,7 +1,7 @@
 //! Names found by their spelling, with what the words around them tell: a person has a title, an address or a verb of speech;
 //! a capital letter alone says little, since products, headings and the first word of a sentence have one too.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::name_key;
 
@@ -13,6 +13,7 @@ const KIND_IN_NAME: f32 = 0.5;
 const CODE: f32 = 0.5;
 const REPEATED: f32 = 0.4;
 const REPEATED_WORD: f32 = 0.3;
+const REPEATED_SUBJECT: f32 = 0.3;
 const ONCE: f32 = 0.2;
 
 /// The type of a named thing of which the text does not tell the type.
@@ -44,7 +45,7 @@ const TITLES: [&str; 16] = [
 ];
 
 /// Verbs of which mostly a person is the subject.
-const VERBS: [&str; 36] = [
+const VERBS: [&str; 39] = [
     "says",
     "said",
     "say",
@@ -81,11 +82,17 @@ const VERBS: [&str; 36] = [
     "wanted",
     "described",
     "recommends",
+    "met",
+    "spoke",
+    "talked",
 ];
 
 /// Verbs of which mostly a person is the object.
 const VERBS_BEFORE: [&str; 12] =
     ["met", "meet", "emailed", "email", "ask", "asked", "call", "told", "tell", "thank", "thanks", "interviewed"];
+
+/// Words before `with` and the name of a person.
+const BEFORE_WITH: [&str; 7] = ["met", "meet", "meeting", "spoke", "talk", "talked", "chat"];
 
 /// Verbs whose subject is a person.
 const DONE_BY: [&str; 13] = [
@@ -190,7 +197,7 @@ const COMMON: [&str; 71] = [
 ];
 
 /// The type that the last word of a name tells.
-const KINDS: [(&str, &str); 15] = [
+const KINDS: [(&str, &str); 17] = [
     ("api", "APIEndpoint"),
     ("framework", "Framework"),
     ("library", "Framework"),
@@ -199,6 +206,8 @@ const KINDS: [(&str, &str); 15] = [
     ("server", "Service"),
     ("team", "Organization"),
     ("inc", "Organization"),
+    ("corp", "Organization"),
+    ("llc", "Organization"),
     ("ltd", "Organization"),
     ("gmbh", "Organization"),
     ("corporation", "Organization"),
@@ -207,6 +216,9 @@ const KINDS: [(&str, &str); 15] = [
     ("foundation", "Organization"),
     ("committee", "Organization"),
 ];
+
+/// The type that the first word of a name tells.
+const FIRST_KINDS: [(&str, &str); 1] = [("project", "Project")];
 
 /// A name, and where it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -224,6 +236,8 @@ struct Candidate {
     lines: Vec<usize>,
     /// Whether a capital letter was not the one of a new sentence.
     is_inside: bool,
+    /// How many sentences start with it and go on.
+    subjects: usize,
     /// The best evidence, with the type that it tells.
     evidence: Option<(f32, &'static str)>,
 }
@@ -263,6 +277,8 @@ struct SpellingScan {
     /// Words inside sentences: all, and those with a capital letter.
     words: usize,
     capitals: usize,
+    /// Words in lower case: at the start of a sentence such a word is no name.
+    lower: FxHashSet<String>,
 }
 
 impl SpellingScan {
@@ -302,6 +318,8 @@ impl SpellingScan {
             }
             if length > 0 {
                 self.run(&tokens, at..at + length, number, !starts);
+            } else if token.word.starts_with(char::is_lowercase) && !self.lower.contains(token.word) {
+                self.lower.insert(token.word.to_owned());
             }
             at += length.max(1);
             starts = tokens[at - 1].ends_sentence;
@@ -327,21 +345,27 @@ impl SpellingScan {
         let is_person = VERBS_BEFORE.contains(&before.as_str())
             || VERBS.contains(&before.as_str())
             || (!ends_there && VERBS.contains(&after.as_str()))
-            || (before == "by" && DONE_BY.contains(&before_that.as_str()));
-        let last = words.last().map(|word| word.to_lowercase()).unwrap_or_default();
-        let kind = KINDS.iter().find(|(word, _)| words.len() > 1 && *word == last);
+            || (before == "by" && DONE_BY.contains(&before_that.as_str()))
+            || (before == "with" && BEFORE_WITH.contains(&before_that.as_str()));
+        let tells = |word: Option<&&str>, kinds: &[(&str, &'static str)]| {
+            let word = word.filter(|_| words.len() > 1)?.to_lowercase();
+            kinds.iter().find(|(told_by, _)| *told_by == word).map(|(_, kind)| *kind)
+        };
+        let kind = tells(words.last(), &KINDS).or_else(|| tells(words.first(), &FIRST_KINDS));
         let evidence = match kind {
-            Some((_, kind)) => Some((KIND_IN_NAME, *kind)),
+            Some(kind) => Some((KIND_IN_NAME, kind)),
             None if words.is_empty() => return,
             None if TITLES.contains(&before.as_str()) || has_address => Some((ADDRESSED, PERSON)),
             None if is_person => Some((SPEAKING, PERSON)),
             None if words.len() == 1 && is_camel_case(&name) => Some((REPEATED, UNKNOWN_TYPE)),
             None => None,
         };
-        self.add(&name, line, is_inside, evidence);
+        let at = self.add(&name, line, is_inside, evidence);
+        let goes_on = !ends_there && tokens.get(run.end).is_some_and(|next| next.word.starts_with(char::is_lowercase));
+        self.candidates[at].subjects += usize::from(goes_on && !is_inside);
     }
 
-    fn add(&mut self, name: &str, line: usize, is_inside: bool, evidence: Option<(f32, &'static str)>) {
+    fn add(&mut self, name: &str, line: usize, is_inside: bool, evidence: Option<(f32, &'static str)>) -> usize {
         let at = *self.by_key.entry(name_key(name)).or_insert_with(|| {
             self.candidates.push(Candidate { name: name.to_owned(), ..Candidate::default() });
             self.candidates.len() - 1
@@ -355,10 +379,12 @@ impl SpellingScan {
         if confidence(evidence) > confidence(candidate.evidence) {
             candidate.evidence = evidence;
         }
+        at
     }
 
     fn finish(self) -> Vec<SpelledName> {
         let has_many_capitals = self.capitals as f32 > MANY_CAPITALS * self.words as f32;
+        let is_lower = |name: &str| self.lower.contains(&name.split(' ').next().unwrap_or_default().to_lowercase());
         let named = self.candidates.into_iter().filter_map(|candidate| {
             let is_repeated = candidate.lines.len() > 1 && candidate.is_inside;
             let is_word = !candidate.name.contains(' ');
@@ -368,6 +394,9 @@ impl SpellingScan {
                 None if is_word => (REPEATED_WORD, UNKNOWN_TYPE),
                 None if is_repeated => (REPEATED, UNKNOWN_TYPE),
                 None if candidate.is_inside => (ONCE, UNKNOWN_TYPE),
+                None if candidate.subjects > 1 && !has_many_capitals && !is_lower(&candidate.name) => {
+                    (REPEATED_SUBJECT, UNKNOWN_TYPE)
+                }
                 None => return None,
             };
             Some(SpelledName { name: candidate.name, entity_type, confidence, lines: candidate.lines })
@@ -495,6 +524,30 @@ mod tests {
         assert_eq!(found("Rain falls. Snow falls. Wind blows."), [], "capitals of sentences");
         let german = "Das Haus hat ein Dach und eine Tür.\nDer Mann im Haus sieht das Dach und die Tür.";
         assert_eq!(found(german), [], "every noun has a capital letter");
+    }
+
+    #[test]
+    fn names_that_start_a_sentence_need_evidence() {
+        let text = "Ada Lovelace met with Charles Babbage at Acme Corp. Project Kestrel uses Postgres.";
+        let person = |name: &str| (name.to_owned(), PERSON, SPEAKING);
+        let of_kind = |name: &str, kind| (name.to_owned(), kind, KIND_IN_NAME);
+        let expected = [
+            person("Ada Lovelace"),
+            person("Charles Babbage"),
+            of_kind("Acme Corp", "Organization"),
+            of_kind("Project Kestrel", "Project"),
+        ];
+        assert_eq!(found(text), expected);
+        let subject = [("Rain Gauge".to_owned(), UNKNOWN_TYPE, REPEATED_SUBJECT)];
+        assert_eq!(found("Rain Gauge readings came late.\nRain Gauge works again."), subject);
+        for text in [
+            "Rain Gauge readings came late.",
+            "Install Python first.\nPlease install it.\nInstall Python again.",
+            "Getting Started\nGetting Started: more\nGetting Started",
+            "Project: late. Projects start.",
+        ] {
+            assert_eq!(found(text), [], "{text}");
+        }
     }
 
     #[test]

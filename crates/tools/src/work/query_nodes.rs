@@ -20,7 +20,8 @@ use crate::truncate::{LISTED, cut_name, echoed, truncate};
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Params {
     /// Conditions; a note must meet all. Fields: id, title, tags, created, modified, chars, links_out, links_in, broken_links,
-    /// tasks_open, tasks_done, doc_type, folder, aliases, properties (names), property.NAME, links_to, linked_from (a note).
+    /// tasks_open, tasks_done, doc_type, folder, aliases, properties (names), property.NAME[.KEY], links_to, linked_from (a
+    /// note).
     #[serde(default, rename = "where")]
     #[schemars(length(max = 50))]
     all: Vec<ConditionParams>,
@@ -296,8 +297,8 @@ fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &Query) {
     }
     for condition in conditions() {
         let Field::Property(name) = condition.field() else { continue };
-        let names: Vec<String> = property_names(snapshot).collect();
-        if !names.iter().any(|known| Field::parse(&format!("property.{known}")).as_ref() == Some(condition.field())) {
+        if !snapshot.has_property(condition.field()) {
+            let names: Vec<String> = property_names(snapshot).collect();
             let near = nearest(name, names.iter().map(String::as_str));
             let near = near.map(|near| format!("; did you mean property.{near}?")).unwrap_or_default();
             call.warn(format!("no note has the property {}{near}", quoted(&echoed(name))));

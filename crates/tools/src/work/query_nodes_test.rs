@@ -71,6 +71,57 @@ fn text_is_compared_without_case_and_lists_by_any_item() {
 }
 
 #[test]
+fn a_path_leads_into_maps_and_lists() {
+    let harness = Harness::new(
+        "//- a.md\n---\nmeta: {status: Draft, size: {pages: 3}}\nplan.b: dotted\n---\n\
+         //- b.md\n---\nMeta:\n  Status: done\nreviews:\n  - {by: Ada, stars: 4}\n  - {by: Grace, stars: 5}\n---\n\
+         //- c.md\n---\nmeta: {status: }\nempty: {status: }\n---\n",
+    );
+    let found = |field: &str, op: &str, value: serde_json::Value| -> Vec<String> {
+        let called = harness.called("query_nodes", json!({"where": [{"field": field, "op": op, "value": value}]}));
+        let crate::Reply::Answer(answer) = called.reply else { panic!("{called:?}") };
+        let nodes = answer["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned());
+        nodes.chain(called.warnings.into_iter().filter(|warning| warning.contains("property"))).collect()
+    };
+    assert_eq!(found("property.meta.status", "eq", json!("draft")), ["a.md"]);
+    assert_eq!(found("property.META.Status", "in", json!(["done", "x"])), ["b.md"]);
+    assert_eq!(found("property.meta.size.pages", "gt", json!(2)), ["a.md"]);
+    assert_eq!(found("property.plan.b", "eq", json!("dotted")), ["a.md"]);
+    assert_eq!(found("property.reviews.stars", "ge", json!(5)), ["b.md"]);
+    assert_eq!(found("property.empty.status", "eq", json!("x")), [""; 0], "it is there, without a value");
+    let unknown = "no note has the property \"meta.none\"; did you mean property.meta?";
+    assert_eq!(found("property.meta.none", "eq", json!("x")), [unknown]);
+    let shown = harness.call("query_nodes", json!({"fields": ["property.meta.status", "property.reviews.by"]}));
+    let of = |at: usize, field: &str| shown["nodes"][at][field].clone();
+    assert_eq!(of(0, "property.meta.status"), "Draft");
+    assert_eq!(of(1, "property.reviews.by"), json!(["Ada", "Grace"]));
+    assert_eq!(of(2, "property.meta.status"), json!(null));
+    let groups = harness.call("query_nodes", json!({"group_by": "property.meta.status"}));
+    assert_eq!(groups["groups"][0], json!({"value": "done", "count": 1}));
+}
+
+#[test]
+fn a_link_equals_the_name_of_its_note() {
+    let harness = Harness::new(
+        "//- a.md\n---\nby: \"[[Grace Hopper]]\"\n---\n//- b.md\n---\nby: grace hopper\n---\n\
+         //- c.md\n---\nby: [\"[[Grace Hopper|Grace]]\", \"[[2025-02-03]]\"]\n---\n\
+         //- d.md\n---\nby: \"[[Grace Hopper]] and [[Ada]]\"\n---\n",
+    );
+    for written in ["Grace Hopper", "[[Grace Hopper]]", "[[grace hopper#Life|her]]"] {
+        let where_ = json!([{"field": "property.by", "op": "eq", "value": written}]);
+        let answer = harness.call("query_nodes", json!({ "where": where_, "fields": ["property.by"] }));
+        assert_eq!(answer["total"], 3, "{written}: {answer}");
+        assert_eq!(answer["nodes"][0]["property.by"], "[[Grace Hopper]]", "as written");
+    }
+    let total = |op: &str, value: &str| {
+        harness.call("query_nodes", json!({"where": [{"field": "property.by", "op": op, "value": value}]}))["total"]
+            .clone()
+    };
+    assert_eq!(total("lt", "2025-03-01"), 1, "a link to a daily note is its date");
+    assert_eq!(total("contains", "and [[Ada"), 1, "not one link");
+}
+
+#[test]
 fn numbers_compare_as_numbers_and_not_with_text() {
     assert_eq!(found("property.priority", "gt", json!(3)), [BETA]);
     assert_eq!(found("property.priority", "ge", json!("3")), [ALPHA, BETA]);
