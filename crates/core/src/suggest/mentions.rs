@@ -26,7 +26,6 @@ const LEAST_WORD: usize = 5;
 pub struct UnlinkedMention {
     /// As written.
     pub name: String,
-    /// The note.
     pub note: NoteKey,
 }
 
