@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skipped_tests_are_told_once_by_reason() {
+    fn skipped_tests_are_listed_once_by_reason() {
         let skipped = "b::two\tonly root can\na::one\tonly root can\nb::two\tonly root can\nc\tno git\n";
         let told = "\nskipped, since no git: c\n\nskipped, since only root can: a::one, b::two\n";
         assert_eq!((summary(skipped).as_str(), summary("").as_str()), (told, ""));

@@ -24,10 +24,10 @@ pub(crate) use memory::run as run_memory;
 use model::Model;
 pub(crate) use questions::{Answered, ask_index, ask_text, ids};
 
-/// Rounds unless told otherwise.
+/// Rounds by default.
 pub(crate) const ROUNDS: u64 = 200;
 
-/// Seed unless told otherwise. The moments of the kill are real time and differ from run to run all the same.
+/// Seed by default. The moments of the kill are real time and differ from run to run all the same.
 pub(crate) const SEED: u64 = 1;
 
 /// Vaults that are tested in parallel. A round waits for the disk, for its own kill and for a dozen processes to start,

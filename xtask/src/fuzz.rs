@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::shell;
 
-/// Seed unless told otherwise.
+/// Seed by default.
 pub(crate) const SEED: u64 = 1;
 
 pub(crate) fn run(what: Option<&str>, rounds: Option<u64>, seed: u64) -> anyhow::Result<()> {

@@ -23,7 +23,7 @@ use crate::crash;
 use crate::shell;
 use writer::{Expected, Tally, Writer};
 
-/// Kills of an owner unless told otherwise; as many as the test command has time for.
+/// Kills of an owner by default; as many as the test command has time for.
 pub(crate) const KILLS: u64 = 25;
 
 /// No client may wait longer for a write, whichever process is killed, on a busy machine.

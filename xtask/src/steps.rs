@@ -14,7 +14,7 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
 }
 
-/// How long a step may take unless told otherwise: several times what it takes on two cores.
+/// How long a step may take by default: several times what it takes on two cores.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// One check that held.
@@ -74,7 +74,7 @@ impl Steps {
         self.errors.extend(outcome.err().or_else(|| (tally.failed > 0).then(|| anyhow::anyhow!("{name} failed"))));
     }
 
-    /// Prints the totals, alone on the last line of stdout; an error is told before it.
+    /// Prints the totals, alone on the last line of stdout; an error is printed before it.
     pub(crate) fn finish(self) -> ExitCode {
         let Tally { passed, failed } = self.total;
         for error in &self.errors {

@@ -4,7 +4,7 @@
 //!
 //! What must hold: every acknowledged write is there exactly once, whichever server acknowledged it; all servers give the same
 //! answers, and find through their index what is there, by its present words and path; no answer is older than what its client
-//! had been told, unless it says so; a write to something that only its client changes is never refused, and one to a note
+//! had been shown, unless it says so; a write to something that only its client changes is never refused, and one to a note
 //! that all change never overwrites what its client has not read.
 
 mod cluster;
@@ -34,7 +34,7 @@ use notes::SHARED;
 use server::TeamServer;
 use writer::{Done, Writer};
 
-/// Faults unless told otherwise; as many as the test command has time for.
+/// Faults by default; as many as the test command has time for.
 pub(crate) const ROUNDS: u64 = 14;
 pub(crate) const SEED: u64 = 16;
 

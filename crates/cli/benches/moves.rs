@@ -1,5 +1,5 @@
 //! How long a folder move holds the vault: `cargo bench -p quipu --bench moves [-- NOTES [FOLDER]]`. Generates a folder with NOTES
-//! notes (3,000 unless told) and a tenth as many outside that link into it, below FOLDER or the temporary folder, moves the folder
+//! notes (3,000 by default) and a tenth as many outside that link into it, below FOLDER or the temporary folder, moves the folder
 //! and moves it back, three times. Prints one JSON line, in seconds.
 #![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
 #![expect(clippy::disallowed_methods, reason = "writes a vault of its own making")]

@@ -74,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The builtin model, which may be told to answer from what it made before.
+/// The builtin model, which can replay the vectors that it made before.
 #[derive(Default)]
 struct Prepared {
     model: Builtin,

@@ -233,7 +233,7 @@ fn compare_hubs(server: &mut Client, top: &Value, metric: &str, name: &str) {
     let hubs = server.call("get_hubs", &json!({ "metric": metric, "limit": 50 })).unwrap().expect_value();
     for (place, (ours, theirs)) in hubs.as_array().unwrap().iter().zip(top.as_array().unwrap()).enumerate() {
         let (ours, theirs) = (ours["score"].as_f64().unwrap(), theirs[1].as_f64().unwrap());
-        // Ranks are told in four digits.
+        // Ranks are printed with four digits.
         assert!((ours - theirs).abs() <= theirs * 1e-3, "{name}: {metric} at place {place}: {ours}, theirs {theirs}");
     }
 }

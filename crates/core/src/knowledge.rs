@@ -50,7 +50,6 @@ pub struct Parts {
     pub vault: Arc<dyn VaultFiles>,
     /// The index between runs.
     pub store: Arc<dyn NoteStore>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// The files that notes are about.
     pub sources: Arc<dyn Sources>,
@@ -64,7 +63,6 @@ pub struct Parts {
 pub struct ReadNote {
     /// The snapshot that contains the note.
     pub snapshot: Arc<Snapshot>,
-    /// Which note.
     pub key: NoteKey,
     /// The whole file, decoded.
     pub text: String,
@@ -75,7 +73,7 @@ pub struct ReadNote {
 }
 
 impl ReadNote {
-    /// Its metadata.
+    /// The note's metadata, as indexed.
     pub fn note(&self) -> &Note {
         self.snapshot.note(self.key)
     }
@@ -368,7 +366,7 @@ impl Knowledge {
         self.store.check()
     }
 
-    /// What this client has not been told yet. `about`: the files that its call was about.
+    /// Warnings that this client has not got yet. `about`: the files that its call was about.
     pub fn warnings(&self, session: &Session, about: &BTreeSet<VaultPath>) -> Vec<String> {
         self.warnings.take(session, about)
     }

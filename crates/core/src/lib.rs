@@ -3,8 +3,6 @@
 //! Nothing here opens a file, a database or a socket: [`ports`] are the only way out. Every front end calls one
 //! [`Knowledge`].
 
-#![warn(missing_docs)]
-
 pub mod model;
 pub mod parse;
 pub mod ports;

@@ -63,7 +63,6 @@ struct ShownNote {
 /// A version of a file that a client was shown, and how much of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownVersion {
-    /// Which version.
     pub hash: ContentHash,
     /// How much of its text.
     pub extent: Extent,
@@ -119,7 +118,7 @@ pub struct SessionChanges {
 }
 
 impl Session {
-    /// Whether the client is to be told now that the order of results may change: once.
+    /// Whether to tell the client now that the order of results may change: once.
     pub fn tell_of_provisional_ranking(&self) -> bool {
         !std::mem::replace(&mut self.lock().is_told_of_provisional_ranking, true)
     }

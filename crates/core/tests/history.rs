@@ -75,7 +75,7 @@ fn an_undo_names_its_own_write_also_when_others_write_and_it_is_repeated() {
 }
 
 #[test]
-fn an_interrupted_redaction_leaves_a_text_written_since_and_still_removes_the_versions() {
+fn interrupted_redaction_keeps_later_text_and_removes_the_versions() {
     for is_seen in [false, true] {
         let home = Home::new("//- a.md\nthe secret\n");
         drop(home.start());
@@ -105,7 +105,7 @@ fn an_interrupted_redaction_is_finished_by_the_next_start() {
 }
 
 #[test]
-fn a_redaction_interrupted_after_its_versions_were_removed_is_finished_by_the_next_start() {
+fn redaction_interrupted_after_removing_versions_is_finished_by_the_next_start() {
     let home = Home::new("//- a.md\nthe secret\n//- b.md\nbee\n");
     drop(home.start());
     home.replace("a.md", PLACEHOLDER, NoteAction::Redact);

@@ -37,7 +37,7 @@ pub struct EngineOptions {
     pub first_pass: FirstPass,
 }
 
-/// The first pass over the files, and who is told how far it is.
+/// The first pass over the files, and the listeners to its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstPass {
     /// The vault has been read already.
@@ -197,7 +197,7 @@ const VECTORS_AT_ONCE: usize = 16;
 const IDLE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Makes the vectors of memory while it is open. Search by words works meanwhile. Clients are told
+/// Makes the vectors of memory while it is open. Search by words works meanwhile. Clients are notified
 /// once another program has replaced memory.
 fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
     let mut is_told = false;

@@ -59,7 +59,7 @@ pub trait ServedVault: Send + Sync {
     /// Saves what the next start would otherwise compute again.
     fn save(&self);
 
-    /// Its own metrics.
+    /// Metrics of this vault or graph.
     fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }

@@ -32,7 +32,6 @@ pub enum StoreOpenError {
     Failed {
         /// The store's folder.
         folder: PathBuf,
-        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -4,8 +4,6 @@
 //! The catalog is written first and decides. The text index records its position, so the next load knows what a crash took
 //! from it.
 
-#![warn(missing_docs)]
-
 mod store;
 
 mod catalog;

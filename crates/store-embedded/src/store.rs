@@ -38,7 +38,6 @@ pub struct EmbeddedStore {
 /// The size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Notes.
     pub notes: u64,
     /// Sections of all notes.
     pub sections: u64,

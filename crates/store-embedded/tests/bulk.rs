@@ -144,7 +144,7 @@ proptest! {
         let (mut store, mut memory) = open(&file);
         let mut plain = Plain::default();
         for (mut bulk, opens_anew) in bulks {
-            // Who guesses the number that an entity of the same call will get is not told of repetitions.
+            // Who guesses the number that an entity of the same call will get gets no list of repetitions.
             let guesses = |whom: &NameOrId| match whom {
                 NameOrId::Id(EntityId(id)) => *id > plain.entities.len() as i64,
                 NameOrId::Name(name) => name.trim().parse::<usize>().is_ok_and(|id| id > plain.entities.len()),

@@ -233,7 +233,7 @@ fn shorten(file: &Path) {
 }
 
 #[test]
-fn search_finds_everything_after_a_file_is_cut_or_replaced_and_the_next_start_rebuilds() {
+fn search_survives_truncated_and_replaced_files_until_the_next_start_rebuilds() {
     let in_place: [(&str, Damage); 3] =
         [("cut to nothing", cut), ("cut in half in place", shorten), ("overwritten", corrupt_in_place)];
     for kind in KINDS {
@@ -255,7 +255,7 @@ fn search_finds_everything_after_a_file_is_cut_or_replaced_and_the_next_start_re
 
 /// Reading a mapped file behind its new end would end the process with SIGBUS.
 #[test]
-fn files_cut_during_searches_and_writes_neither_end_the_process_nor_hide_a_note() {
+fn files_truncated_during_searches_neither_end_the_process_nor_hide_a_note() {
     let folder = filled();
     let (store, _) = opened(folder.path());
     let is_done = AtomicBool::new(false);

@@ -66,7 +66,7 @@ fn memory_with_numbers_that_leave_no_next_one_is_refused_with_the_cause() {
 }
 
 #[test]
-fn texts_of_a_memory_that_are_longer_than_any_of_quipu_are_refused_with_the_cause() {
+fn overlong_texts_in_memory_are_refused_with_the_cause() {
     let refused = |sql: &str, bytes: usize| {
         let (_home, file) = memory();
         Connection::open(&file).unwrap().execute(sql, ["x".repeat(bytes)]).unwrap();
@@ -84,7 +84,7 @@ fn texts_of_a_memory_that_are_longer_than_any_of_quipu_are_refused_with_the_caus
         "UPDATE entity SET description = ?1",
         "UPDATE change SET client = ?1",
     ] {
-        // The second is longer than SQLite itself is told to read.
+        // The second is longer than the limit that SQLite is given.
         for bytes in [1 << 20, 17 << 20] {
             let told = refused(sql, bytes).expect(sql);
             assert!(told.contains("it has a text that is longer than any that Quipu writes"), "{sql}: {told}");
@@ -207,7 +207,7 @@ fn index_with_numbers_out_of_range_is_rebuilt() {
 }
 
 #[test]
-fn memory_is_created_for_the_group_of_a_shared_folder_and_the_index_for_its_owner() {
+fn shared_folder_has_memory_of_the_group_and_an_index_of_its_owner() {
     for (folder_mode, files) in [(0o755, 0o600), (0o2770, 0o660)] {
         let home = tempfile::tempdir().unwrap();
         let own = home.path().join("own");

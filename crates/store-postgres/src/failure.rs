@@ -1,4 +1,4 @@
-//! Errors of the database: which of them pass by themselves, and what a client is told.
+//! Errors of the database: which of them are temporary, and the message for a client.
 
 use std::error::Error;
 use std::time::Duration;

@@ -11,7 +11,6 @@ use crate::row;
 pub struct Graph {
     pub(crate) id: i64,
     pub(crate) uid: String,
-    /// Its unique name.
     pub name: String,
 }
 
@@ -30,7 +29,6 @@ impl Graph {
 /// How much a graph may hold and be called; no limit where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GraphLimits {
-    /// Notes.
     pub max_notes: Option<i64>,
     /// Bytes of notes, kept versions and memory.
     pub max_bytes: Option<i64>,
@@ -41,11 +39,9 @@ pub struct GraphLimits {
 /// A graph, and how much it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphUsage {
-    /// The graph.
     pub graph: Graph,
     /// When it was created.
     pub created: Timestamp,
-    /// Notes.
     pub notes: i64,
     /// Bytes of notes, kept versions and memory.
     pub bytes: i64,
@@ -67,7 +63,6 @@ pub enum GraphError {
     /// There is no such graph.
     #[error("there is no graph {0:?}; `quipu graph list` lists the graphs")]
     Unknown(String),
-    /// The database failed.
     #[error(transparent)]
     Failed(#[from] DatabaseError),
 }

@@ -82,7 +82,6 @@ pub enum SchemaError {
     /// Migrations are missing.
     #[error("the database's schema has version {current}, this program needs {newest}; run `quipu db migrate`")]
     Old {
-        /// Its version.
         current: i32,
         /// The program's.
         newest: i32,
@@ -93,7 +92,6 @@ pub enum SchemaError {
          upgrade the program"
     )]
     New {
-        /// Its version.
         current: i32,
         /// The oldest that it supports.
         needs: i32,

@@ -36,7 +36,6 @@ const REMEMBERED: usize = 10_000;
 pub struct TokenRecord {
     /// Identifies it without revealing it.
     pub id: String,
-    /// Its unique name.
     pub name: String,
     /// `read`, `write` or `admin`.
     pub scope: String,
@@ -51,7 +50,6 @@ pub struct TokenRecord {
 /// A token to be created.
 #[derive(Debug, Clone, Copy)]
 pub struct NewToken<'t> {
-    /// Its unique name.
     pub name: &'t str,
     /// `read`, `write` or `admin`.
     pub scope: &'t str,
@@ -78,7 +76,6 @@ pub enum TokenError {
     /// The system gives no random bytes.
     #[error("cannot create a token: {0}")]
     Random(String),
-    /// The database failed.
     #[error(transparent)]
     Failed(#[from] DatabaseError),
 }
@@ -271,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guesses_displace_no_token_and_only_texts_of_the_form_of_a_token_are_looked_up() {
+    fn guesses_displace_no_token_and_only_well_formed_tokens_are_looked_up() {
         let token = TokenRecord {
             id: "a".into(),
             name: "a".into(),

@@ -70,7 +70,7 @@ fn follower_misses_no_change_of_concurrent_writers() {
         let (mut at, mut seen) = (ChangeNumber(1), Vec::new());
         while at.0 < 1 + WRITERS * CHANGES {
             let changed = follower.changed_since(at).expect("the feed can be read");
-            // What is told above the head is told again.
+            // Changes above `head` are reported again by the next read.
             let mut new = changed.observations;
             new.retain(|id| !seen.contains(id) && id.0 < changed.head.0);
             assert_eq!(
@@ -268,7 +268,7 @@ fn repeated_write_of_a_note_that_was_deleted_since_has_its_stat() {
     assert_eq!(vault.applied_request(RequestKey(7)).expect("readable"), None, "a path may contain the redacted text");
 }
 
-/// A client that was told of a refusal makes its change in another call; a server that was stopped must not make it too.
+/// A client whose change was refused makes its change in another call; a server that was stopped must not make it too.
 #[test]
 fn refused_request_is_not_applied_by_a_slower_server() {
     let Some(url) = postgres::database() else { return };

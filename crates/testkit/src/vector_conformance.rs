@@ -501,7 +501,7 @@ fn apply(store: &impl NoteStore, changes: &[(u32, Option<Vec<usize>>)]) {
     store.apply(&changes.iter().zip(pairs).map(change).collect::<Vec<_>>()).expect("changes apply");
 }
 
-/// A vector of the text's own, far enough from all others to be told apart.
+/// A vector of the text's own, far enough from all others to be distinguished.
 fn spread(hash: PassageHash) -> Vec<f32> {
     let number = |at: usize| f32::from(i16::from_le_bytes([hash.0[at], hash.0[at + 1]])) / 32768.0;
     let vector = [number(0), number(2), number(4)];

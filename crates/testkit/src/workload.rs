@@ -10,7 +10,6 @@ use crate::generate::{Random, tag, word};
 pub struct Kind {
     /// Its name in tables.
     pub label: &'static str,
-    /// The tool.
     pub tool: &'static str,
     /// The arguments, one for each call.
     pub arguments: Vec<Value>,

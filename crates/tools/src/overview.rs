@@ -158,7 +158,7 @@ mod tests {
         );
     }
 
-    /// A vault may have more broken links than anyone reads; how many there are is still told.
+    /// A vault may have more broken links than anyone reads; their number is still reported.
     #[test]
     fn warnings_of_a_kind_are_all_counted_and_the_first_listed() {
         let links: String = (0..WARNINGS + 7).map(|n| format!("[[none {n}]]\n")).collect();

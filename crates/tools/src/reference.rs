@@ -42,7 +42,8 @@ fn describe(page: &mut String, tool: &ToolInfo) {
         (_, true) => " Idempotent.",
         (_, false) => " Not idempotent.",
     };
-    write_line(page, format_args!("\n### `{}`\n\n{}\n\n{access}{again}", tool.name, tool.description));
+    let file = format!("crates/tools/src/{}/{}.rs", tool.toolset.name(), tool.name);
+    write_line(page, format_args!("\n### `{}`\n\n{}\n\n{access}{again} `{file}`", tool.name, tool.description));
     let Some(properties) = tool.input_schema["properties"].as_object().filter(|map| !map.is_empty()) else {
         write_line(page, format_args!("\nTakes no arguments."));
         return;

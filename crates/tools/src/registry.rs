@@ -167,7 +167,6 @@ pub enum Reply {
     Protocol {
         /// JSON-RPC's code.
         code: i32,
-        /// The cause.
         message: String,
     },
 }

@@ -41,7 +41,6 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 pub struct Resource {
     /// `quipu://note/` and the id, percent-encoded.
     pub uri: String,
-    /// The id.
     pub name: String,
     /// The note's title.
     pub title: String,

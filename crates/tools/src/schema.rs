@@ -128,7 +128,6 @@ mod tests {
     /// Not for the wire.
     #[derive(Serialize, Deserialize, JsonSchema)]
     struct Sample {
-        /// Its name.
         title: String,
         #[serde(default = "five")]
         #[schemars(range(min = 1, max = 9))]

@@ -26,7 +26,7 @@ const MAX_OTHERS: usize = 5;
 pub(crate) trait Tool: 'static {
     /// The arguments. The doc comment, default and range of each field become the input schema, which is also the check.
     type Params: DeserializeOwned + JsonSchema;
-    /// The answer.
+    /// The fields of the response.
     type Output: Serialize + JsonSchema;
 
     /// The name clients call.

@@ -55,7 +55,6 @@ pub struct WholeGraph {
 pub struct NoteColumns {
     /// The path, by which every tool finds the note.
     pub id: Vec<String>,
-    /// The title.
     pub title: Vec<String>,
     /// Its folder's place in `folders`.
     pub folder: Vec<u32>,
@@ -86,9 +85,7 @@ pub struct FreshnessColumns {
 pub struct EntityColumns {
     /// The number of the entity.
     pub id: Vec<i64>,
-    /// The name.
     pub name: Vec<String>,
-    /// The type.
     #[serde(rename = "type")]
     pub entity_type: Vec<String>,
     /// How many there are.

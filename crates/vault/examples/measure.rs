@@ -50,9 +50,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let watcher = watch(&vault, WatchOptions::default(), move |event| drop(sender.send(event)))?;
     println!("place the watches: {:?}", start.elapsed());
     let file = home.path().join(path.as_str());
-    report("a save is told", 20, || {
+    report("a save is reported", 20, || {
         std::fs::write(&file, Instant::now().elapsed().as_nanos().to_string()).expect("it can be saved");
-        events.recv_timeout(Duration::from_secs(10)).expect("it is told");
+        events.recv_timeout(Duration::from_secs(10)).expect("it is reported");
     });
     drop(watcher);
     Ok(())

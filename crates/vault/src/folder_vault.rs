@@ -59,24 +59,13 @@ pub struct VaultOptions {
 pub enum OpenError {
     /// The path does not exist.
     #[error("cannot open {path}: there is no such folder")]
-    Missing {
-        /// The vault.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The path is not a folder.
     #[error("cannot open {path}: it is not a folder")]
-    NotAFolder {
-        /// The vault.
-        path: PathBuf,
-    },
+    NotAFolder { path: PathBuf },
     /// The folder cannot be read.
     #[error("cannot open {path}: {source}")]
-    Unreadable {
-        /// The vault.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// An include or exclude pattern is not valid.
     #[error("invalid include or exclude pattern: {source}")]
     Pattern {
@@ -85,12 +74,7 @@ pub enum OpenError {
     },
     /// An interrupted write cannot be recovered.
     #[error("cannot recover an interrupted write in {path}: {source}")]
-    Unfinished {
-        /// The vault.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Unfinished { path: PathBuf, source: io::Error },
 }
 
 impl FolderVault {

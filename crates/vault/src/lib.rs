@@ -7,8 +7,6 @@
 //! A write runs through `write` (checks and plan), `write_lock`, `journal` (what is about to happen), `file_op` (one rename
 //! for each file), `trash` and `history`; `recovery` completes or undoes it after a crash.
 
-#![warn(missing_docs)]
-
 mod folder_vault;
 
 mod dir;

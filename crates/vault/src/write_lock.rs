@@ -283,7 +283,7 @@ mod tests {
         let (home, vault) = vault();
         create(&vault, "first.md").unwrap();
         let own = home.path().join(".quipu");
-        // Elsewhere the holder of the folder cannot be told, and the file decides.
+        // Elsewhere the holder of the folder is unknown, and the file decides.
         let locks =
             if cfg!(target_os = "linux") { vec![own.join("write.lock"), own] } else { vec![own.join("write.lock")] };
         for locked in locks {

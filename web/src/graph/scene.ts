@@ -132,7 +132,7 @@ export class Scene {
     this.shown.look = look;
     this.shown.typed = [];
     this.shown.loops = [];
-    // In place, and told once: at an event for each of the two the drawing library would go through all of them too.
+    // In place, with one event: at an event for each of the two the drawing library would go through all of them too.
     this.graph.forEachNode((key, attributes) => Object.assign(attributes, this.nodeLook(Number(key))));
     this.graph.forEachEdge((key, attributes) => Object.assign(attributes, this.edgeLook(Number(key) * 3)));
     this.sigma.refresh();

@@ -84,7 +84,7 @@ export function smallGraph({ nodes, links, centre = "", width, height, isDirecte
   for (const [a, b] of edges) svg.append(...line(points[a]!, points[b]!, radius(a), radius(b), !!isDirected));
   nodes.forEach((node, n) => svg.append(shape(node, points[n]!, radius(n), node.key === centre, open)));
   const weight = (n: number) => (nodes[n]!.key === centre ? Infinity : degree[n]!);
-  // Those with most links first. The others are told when one points at them.
+  // Those with most links first. The others are named when one points at them.
   for (const n of [...nodes.keys()].sort((a, b) => weight(b) - weight(a))) {
     const text = cut(nodes[n]!.title);
     const [[x, y], r, length] = [points[n]!, radius(n) + 2, labels.width(text)];

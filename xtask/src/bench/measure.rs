@@ -201,7 +201,7 @@ pub(super) fn engine(vault: &Vault, table: &mut Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Some tables are made when first asked for, or after a write; told only where it shows.
+/// Some tables are made when first asked for, or after a write; printed only if they take noticeable time.
 fn shows(first: f64, p95: f64) -> bool {
     first > 1.0 + 5.0 * p95
 }

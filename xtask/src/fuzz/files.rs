@@ -17,7 +17,7 @@ use quipu_testkit::generate::Random;
 use crate::crash::{Answered, ask_index, ask_text, ids};
 use crate::{crash, shell};
 
-/// Rounds unless told otherwise.
+/// Rounds by default.
 pub(crate) const ROUNDS: u64 = 150;
 
 /// Rounds in the test command.

@@ -18,7 +18,7 @@ use quipu_testkit::generate::Random;
 use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
-/// Vaults unless told otherwise.
+/// Vaults by default.
 pub(crate) const ROUNDS: u64 = 3000;
 
 /// Vaults in the test command.

@@ -1,4 +1,4 @@
-//! One client: it writes, remembers what it was told, and starts its server again when that is the one that was killed.
+//! One client: it writes, remembers the responses, and starts its server again when that is the one that was killed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ const MAX_FAILED: usize = 5;
 /// What must be found of a write: a note's text, or none where it was deleted.
 #[derive(Debug, Clone)]
 pub(super) enum Expected {
-    /// The last thing the client was told.
+    /// The last response to the client.
     Acknowledged(Option<String>),
     /// The client's own server was killed over it.
     UnderWay {

@@ -39,7 +39,7 @@ impl Writer<'_> {
         loop {
             let Some(lines) = self.lines(SHARED)? else { continue };
             let missing = self.told.iter().find(|told| !lines.contains(told));
-            ensure!(missing.is_none(), "{SHARED} lacks {missing:?}, which client {} was told of", self.number);
+            ensure!(missing.is_none(), "{SHARED} lacks {missing:?}, which client {} was shown", self.number);
             self.told = lines;
             match self.write("edit_node", &append(SHARED, &line))? {
                 Answer::Done(_) => break,

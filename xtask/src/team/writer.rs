@@ -1,5 +1,5 @@
 //! A client that writes notes and memory through any server, repeats a call whose answer it did not get, and checks that no
-//! answer is older than what it was told before: what it reads itself, and what it finds through the index.
+//! answer is older than what it was shown before: what it reads itself, and what it finds through the index.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,7 @@ pub(super) struct Writer<'t> {
     servers: &'t [TeamServer],
     pub(super) random: Random,
     pub(super) entity: i64,
-    /// Lines of the shared note that this client was told of.
+    /// Lines of the shared note that this client was shown.
     pub(super) told: Vec<String>,
     /// Notes and entities made so far.
     pub(super) made: usize,

@@ -69,6 +69,42 @@ fn steps_in_architecture_call_each_other() {
     }
 }
 
+/// A middleware of the HTTP server is a step that no call in the source shows.
+#[test]
+fn http_middleware_is_in_the_path_of_a_write() {
+    let page = fs::read_to_string(shell::root().join("ARCHITECTURE.md")).unwrap();
+    let section = page.split("\n### Write over HTTP").nth(1).expect("the heading of the table");
+    let section = section.split("\n#").next().unwrap_or_default();
+    let layers: Vec<String> = rust_files(&["crates/server/src/http", "crates/server/src/mcp"])
+        .iter()
+        .flat_map(|(path, text)| middleware(path, super::without_tests(text)))
+        .collect();
+    assert!(layers.len() >= 3, "only {layers:?}");
+    for layer in layers {
+        assert!(section.contains(&layer), "no step of the write over HTTP is {layer}; ARCHITECTURE.md has to count it");
+    }
+}
+
+/// The middleware that a file of the server installs, each as the cells of its step: `file` | `function`.
+fn middleware(path: &str, source: &str) -> Vec<String> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).trim_start_matches("crates/");
+    let named =
+        source.split("from_fn_with_state(").skip(1).filter_map(|rest| rest.split_once("))").map(|(args, _)| args));
+    let cells = |args: &str| {
+        let (module, function) = args.rsplit(", ").next()?.split_once("::")?;
+        Some(format!("`{folder}/{module}.rs` | `{function}`"))
+    };
+    named.map(|args| cells(args).unwrap_or_else(|| format!("from_fn_with_state({args})"))).collect()
+}
+
+#[test]
+fn middleware_is_found_by_module_and_function() {
+    let source =
+        "a.layer(from_fn_with_state(guard.clone(), request_guard::enter)).layer(from_fn_with_state(a, other));";
+    let found = ["`server/src/http/request_guard.rs` | `enter`", "from_fn_with_state(a, other)"];
+    assert_eq!(middleware("crates/server/src/http/mod.rs", source), found);
+}
+
 /// Reads a row. The error is a function that does not exist or that its caller does not call.
 fn step_after<'p>(steps: &[Step<'p>], row: &'p str) -> Result<Step<'p>, String> {
     let mut named = in_backticks(row);

@@ -26,7 +26,7 @@ pub(super) struct CommandVault<'a> {
 enum Process<'a> {
     /// The one that the user started: notices and progress are printed at once.
     User(&'a Output),
-    /// The server that has the vault open: notices are sent with the answer.
+    /// The owner process: notices are sent with the answer.
     Server { engine: &'a Engine, open: Arc<OpenVault>, notices: Mutex<Vec<Notice>> },
 }
 

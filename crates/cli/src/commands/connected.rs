@@ -89,8 +89,8 @@ enum MissingPart {
 impl MissingPart {
     fn words(self) -> &'static str {
         match self {
-            Self::Program => "the program is no longer there",
-            Self::Vault => "the vault is no longer there",
+            Self::Program => "the program does not exist",
+            Self::Vault => "the vault does not exist",
         }
     }
 

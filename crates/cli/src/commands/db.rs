@@ -89,9 +89,8 @@ fn migrate(database: &PostgresDatabase, output: &mut Output) -> Result<Outcome, 
     check_server(database)?;
     let schema = database.schema().map_err(|error| failed(&error))?;
     if schema.current == 0 {
-        return Err(
-            Failure::failed("cannot upgrade the tables: there are none").hint("create them with `quipu db init`")
-        );
+        return Err(Failure::failed("cannot upgrade the tables: the database has no tables of Quipu")
+            .hint("create them with `quipu db init`"));
     }
     let before = database.migrate().map_err(|error| failed(&error))?;
     if before.current < before.newest {

@@ -95,7 +95,7 @@ impl FindingKind {
             Self::BrokenLinks => "Broken links",
             Self::CaseCollisions => "Paths that differ only in case",
             Self::Unreadable => "Files that cannot be read",
-            Self::LeftOut => "Files and folders left out",
+            Self::LeftOut => "Ignored files and folders",
             Self::OddNotes => "Notes with unreadable parts",
             Self::DamagedIndex => "Corrupt index",
             Self::Memory => "Memory that cannot be used",
@@ -151,7 +151,7 @@ impl Doctor {
         }
         let mut remarks: Vec<Notice> = ready.without_notes().into_iter().map(Notice::Remark).collect();
         if ready.open.index == IndexLocation::Memory(InMemoryReason::InUse) {
-            let text = "the index was not checked: another quipu process has it open";
+            let text = "the index was not checked: the owner process has it open";
             remarks.push(Notice::Remark(text.to_owned()));
         } else if let Some(message) = ready.open.why_not_kept() {
             let hint = ready.open.advice_on_keeping().map(str::to_owned);

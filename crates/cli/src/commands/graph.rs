@@ -37,7 +37,7 @@ pub(crate) struct GraphCommand {
 enum GraphAction {
     /// Create an empty graph.
     Create {
-        /// Its name: letters a-z, digits, - and _.
+        /// Name of the new graph: letters a-z, digits, - and _.
         name: String,
         #[command(flatten)]
         limits: LimitOptions,
@@ -50,21 +50,21 @@ enum GraphAction {
     },
     /// Give a graph another name.
     Rename {
-        /// Its name.
+        /// Name of the graph.
         name: String,
-        /// Its new name.
+        /// New name.
         new_name: String,
     },
     /// Set the limits of a graph; limits that are not given stay.
     Limit {
-        /// Its name.
+        /// Name of the graph.
         name: String,
         #[command(flatten)]
         limits: LimitOptions,
     },
     /// Permanently delete a graph with its notes, their history and its memory.
     Delete {
-        /// Its name.
+        /// Name of the graph.
         name: String,
         /// Confirm the deletion.
         #[arg(long)]
@@ -101,7 +101,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     parsed.map(|number| Limit(Some(number))).ok_or_else(|| "write it as 5000, 200MB, 2GB or none".to_owned())
 }
 
-/// Calls a second: at least one, since a graph that answers no call could be deleted instead.
+/// Parses a limit of calls per second. 0 is refused: such a graph would answer no call.
 fn rate(text: &str) -> Result<Limit, String> {
     let is_rate = |limit: &Limit| limit.0.is_none_or(|rate| (1..=1_000_000).contains(&rate));
     limit(text).ok().filter(is_rate).ok_or_else(|| "write it as a number from 1 to 1000000, or none".to_owned())

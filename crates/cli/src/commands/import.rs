@@ -85,7 +85,7 @@ impl Import {
         if self.strict && !problems.is_empty() {
             let invalid = counted(problems.len(), "item is", "items are");
             let message = format!("cannot import the file: {invalid} invalid; nothing was imported");
-            return Err(Failure::failed(message).hint("leave out --strict to import the rest"));
+            return Err(Failure::failed(message).hint("omit --strict to import the rest"));
         }
         let (client, tool) = (Session::named(CLIENT).client(), "import".to_owned());
         let author = Author { client, tool, at_ns: SystemClock.now_ns(), request: None };

@@ -1,5 +1,5 @@
-//! Commands that need the index. Each has two halves: `answer` runs where the index is open, in this process or in the server
-//! that has the vault open; `print` runs in the process that the user started.
+//! Commands that need the index. Each has two halves: `answer` runs where the index is open, in this process or in the owner
+//! process; `print` runs in the process that the user started.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::{call, diff, doctor, history, index, picture, query, restore, revert,
 use crate::compose::OpenVault;
 use crate::failure::Failure;
 
-/// If a server has the vault open these commands run there: the index is current, has vectors, and clients see at once what
+/// If the vault has an owner process these commands run there: the index is current, has vectors, and clients see at once what
 /// the command writes.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -172,7 +172,7 @@ impl IndexCommand {
         }
     }
 
-    /// Gets the answer from the server that has the vault open, or in this process if there is none, and prints it.
+    /// Gets the answer from the owner process, or in this process if there is none, and prints it.
     pub(super) fn run(mut self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         match &mut self {
             Self::Call(command) => command.prepare()?,
@@ -204,7 +204,7 @@ impl IndexCommand {
         }
         let what = || match OwnerInfo::read(&own_folder(&location.root)) {
             Some(holder) => format!("waiting for {holder}, which is using this vault"),
-            None => "waiting for another quipu process, which is using this vault".to_owned(),
+            None => "waiting for the owner process, which is using this vault".to_owned(),
         };
         let outcome = progress::waiting(what, output, || sharing::run_in_owner(&location.root, request));
         match (outcome, self) {
@@ -228,7 +228,7 @@ impl IndexCommand {
 }
 
 fn unreadable(why: &str) -> Failure {
-    Failure::failed(format!("cannot read the reply of the server that has this vault open: {why}"))
+    Failure::failed(format!("cannot read the reply of the owner process: {why}"))
         .hint("use the same version of quipu for all clients of this vault")
 }
 

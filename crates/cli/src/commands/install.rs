@@ -127,7 +127,7 @@ impl Install {
                     "cannot use --scope project with {}: it has no settings in projects",
                     client.title
                 ))
-                .hint("leave --scope out; claude-code, cursor and vscode have project settings")
+                .hint("omit --scope; claude-code, cursor and vscode have project settings")
             })?,
         };
         let _lock = if self.dry_run { None } else { Some(install::lock()?) };
@@ -310,7 +310,7 @@ impl InstallTarget<'_> {
             Some(None) => {
                 let message =
                     format!("the vault {} is outside the project, so other machines do not have it", vault.display());
-                output.warning(&message, Some("choose a folder of the project with --vault, or leave --scope out"));
+                output.warning(&message, Some("choose a folder of the project with --vault, or omit --scope"));
                 as_text(vault)?
             }
             None => as_text(vault)?,
@@ -429,7 +429,7 @@ const NOT_IN_PATH: &str = "`quipu` is not in the PATH";
 fn add_to_path() -> String {
     let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
     let folder = folder.map_or_else(|| "its folder".to_owned(), |folder| folder.display().to_string());
-    format!("add {folder} to the PATH, or leave --scope out: the entry then has the path of this program")
+    format!("add {folder} to the PATH, or omit --scope: the entry then has the path of this program")
 }
 
 /// Whether the PATH has a program of this name.

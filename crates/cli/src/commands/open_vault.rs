@@ -97,7 +97,7 @@ pub(super) fn find_folder(given: Option<&Path>, shared: &Shared) -> Result<PathB
     if let (Some(given), Some(flag)) = (given, &shared.vault) {
         let message =
             format!("cannot choose a vault: {} and --vault {} were both given", given.display(), flag.display());
-        return Err(Failure::usage(message).hint("leave one of them out"));
+        return Err(Failure::usage(message).hint("omit one of them"));
     }
     let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     match (given.or(shared.vault.as_deref()), variable) {
@@ -216,7 +216,7 @@ impl OpenVault {
         let folder = own_files::index_folder(self.vault.root());
         match why {
             InMemoryReason::InUse => Some(format!(
-                "{} is in use by another quipu process; this process keeps its index in memory",
+                "{} is in use by the owner process; this process keeps its index in memory",
                 folder.display()
             )),
             InMemoryReason::Unwritable(reason) => Some(format!(

@@ -90,7 +90,7 @@ impl Picture {
             PictureFormat::Png => {
                 let Png { bytes, has_fonts, missing } = picture::png(graph, title)?;
                 if !has_fonts {
-                    output.aside(&Line::new().plain("labels are left out: this machine has no font"));
+                    output.aside(&Line::new().plain("labels are omitted: this machine has no font"));
                 } else if !missing.is_empty() {
                     output.aside(&Line::new().plain(without_glyphs(&missing)));
                 }
@@ -138,7 +138,7 @@ fn without_glyphs(missing: &BTreeSet<char>) -> String {
     let some: String = missing.iter().take(12).collect();
     let rest = if missing.len() > 12 { "…" } else { "" };
     let characters = if missing.len() == 1 { "character" } else { "characters" };
-    format!("{} {characters} of labels are in no font of this machine: {some}{rest}", missing.len())
+    format!("no font of this machine has {} {characters} of the labels: {some}{rest}", missing.len())
 }
 
 fn around(graph: &WholeGraph, path: &str, depth: u8) -> WholeGraph {
@@ -148,7 +148,7 @@ fn around(graph: &WholeGraph, path: &str, depth: u8) -> WholeGraph {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a file that the user named, which is no note")]
+#[expect(clippy::disallowed_methods, reason = "the user named the file; it is not a note")]
 fn write(file: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(file, bytes).map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))
 }

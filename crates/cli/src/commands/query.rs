@@ -145,13 +145,18 @@ fn condition(text: &str) -> Result<Value, Failure> {
         (">", "gt"),
         ("~", "contains"),
     ];
+    let names = Operator::ALL.into_iter().map(Operator::name);
+    let operators = SYMBOLS.into_iter().map(|(symbol, _)| symbol).chain(names).collect::<Vec<_>>().join(" ");
     let unclear = || {
-        Failure::usage(format!("cannot read the condition `{text}`: it must be FIELD OPERATOR VALUE"))
-            .hint("for instance: quipu query 'status = draft' 'modified within 7d'")
+        let message = format!(
+            "cannot read the condition `{text}`: it must be FIELD OPERATOR VALUE; use one of the operators {operators}"
+        );
+        Failure::usage(message).hint("for instance: quipu query 'status = draft' 'modified within 7d'")
     };
     if let Some(word) = joining_word(text) {
         let or = if is_or(word) { ", and --any for one of them" } else { "" };
-        return Err(Failure::usage(format!("cannot read the condition `{text}`: {word:?} is no operator"))
+        let message = format!("cannot read the condition `{text}`: unknown operator {word:?}; use one of {operators}");
+        return Err(Failure::usage(message)
             .hint(format!("write each condition in its own quotes{or}: quipu query 'status = draft' 'tags ~ work'")));
     }
     let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
@@ -164,7 +169,7 @@ fn condition(text: &str) -> Result<Value, Failure> {
     let (at, symbol, operator) =
         SYMBOLS.into_iter().filter_map(place).min_by_key(|(at, ..)| *at).ok_or_else(unclear)?;
     let (name, value) = (&text[..at], &text[at + symbol.len()..]);
-    // `~~` and `==` are no operators.
+    // `~~` and `==` are not operators.
     let is_part_of_another = name.ends_with(OPERATOR_SIGNS) || value.starts_with(OPERATOR_SIGNS);
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || value.is_empty() || is_part_of_another {
@@ -251,10 +256,13 @@ mod tests {
             ["and", "status = draft and tags ~ work", "chars > 1 OR modified within 7d", "a = 1 && b = 2", "a = 1 and"];
         for text in joined {
             let refused = condition(text).unwrap_err();
-            assert!(format!("{refused:?}").contains("in its own quotes"), "{text}: {refused:?}");
+            let shown = format!("{refused:?}");
+            assert!(shown.contains("unknown operator") && shown.contains("starts_with in exists"), "{text}: {shown}");
+            assert!(shown.contains("in its own quotes"), "{text}: {shown}");
         }
         for text in ["", "status", "status draft", "= draft", "status =", "foo ~~ 3", "foo == 3", "foo =! 3"] {
-            assert!(condition(text).is_err(), "{text}");
+            let shown = format!("{:?}", condition(text).unwrap_err());
+            assert!(shown.contains("use one of the operators != <="), "{text}: {shown}");
         }
     }
 }

@@ -98,7 +98,7 @@ fn check_graph(database: &Database, graph: Option<&str>) -> Result<(), Failure> 
 fn unknown(name: &str, graphs: &[String]) -> Failure {
     let message = match graphs {
         [] => format!("cannot serve the graph {name:?}: the database has no graph"),
-        graphs => format!("cannot serve the graph {name:?}: there is none; the database has {}", listed(graphs)),
+        graphs => format!("cannot serve the graph {name:?}: unknown graph; the database has {}", listed(graphs)),
     };
     Failure::usage(message).hint("create it with `quipu graph create NAME`, or choose another with --graph NAME")
 }

@@ -143,7 +143,7 @@ impl Status {
         let open = vault.open(OpenMode::Existing)?;
         if !is_served && open.index == IndexLocation::Memory(InMemoryReason::InUse) {
             // Reading every note into an index in memory would take as long as that process takes.
-            return partial(&open.vault, open.memory_status(), "another quipu process has it open".to_owned());
+            return partial(&open.vault, open.memory_status(), "the owner process has it open".to_owned());
         }
         if !is_served {
             let outdated = outdated(&open, files.as_ref())?;
@@ -348,7 +348,7 @@ impl StatusAnswer {
                 Some(server) => format!("{}, {kept}, in use by process {server}", folder.display()),
                 None => format!("{}, {kept}", folder.display()),
             },
-            (IndexLocation::Memory(InMemoryReason::InUse), _) => format!("in use by another quipu process, {kept}"),
+            (IndexLocation::Memory(InMemoryReason::InUse), _) => format!("in use by the owner process, {kept}"),
             (IndexLocation::Memory(InMemoryReason::Unwritable(reason)), _) => {
                 format!("in memory, its folder cannot be used: {reason}")
             }

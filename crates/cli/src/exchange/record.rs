@@ -75,7 +75,6 @@ impl EntityRecord {
 /// Id, times and ties of an item in the memory that it was exported from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct RecordOrigin {
-    /// Its id there.
     pub(super) id: Option<i64>,
     /// When it was created and last changed, in nanoseconds since 1970.
     pub(super) times: Option<(i64, i64)>,

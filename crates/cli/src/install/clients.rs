@@ -12,7 +12,6 @@ use super::{Launch, SettingsFormat};
 pub(crate) struct Client {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// Its product name.
     pub(crate) title: &'static str,
     /// When the change takes effect.
     pub(crate) afterwards: &'static str,

@@ -182,7 +182,7 @@ fn listener() -> (Arc<AtomicUsize>, String) {
 }
 
 #[test]
-fn a_provider_on_loopback_that_only_the_vault_names_is_not_connected_to_without_trust() {
+fn loopback_provider_named_only_by_the_vault_needs_trust() {
     let vault = Sandbox::of("//- a.md\nthe secret\n");
     let (connections, url) = listener();
     vault.write(".quipu/config.toml", format!("[embedding]\nprovider = \"ollama\"\nurl = \"{url}\"\n"));

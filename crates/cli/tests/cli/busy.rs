@@ -118,5 +118,5 @@ fn status_does_not_read_every_note_when_the_index_is_open_elsewhere() {
     lock.try_lock().unwrap();
     let status = within(AT_ONCE, || vault.run(&["status", "--json"])).expect(0).json();
     assert_eq!((&status["notes"], &status["links"]), (&16.into(), &serde_json::Value::Null), "{status}");
-    assert_eq!(status["busy"], "another quipu process has it open");
+    assert_eq!(status["busy"], "the owner process has it open");
 }

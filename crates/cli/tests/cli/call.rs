@@ -41,7 +41,7 @@ fn a_tool_can_write() {
     vault.run(&["call", "create_node", arguments]).expect(0);
     assert!(vault.read("log/2025-08-01.md").ends_with("Nothing fell. [[Rain Gauge]]"));
     let again = vault.run(&["call", "create_node", arguments]).expect(1);
-    assert_eq!(again.json()["error"]["code"], "NODE_EXISTS", "stdout has what the agent is told");
+    assert_eq!(again.json()["error"]["code"], "NODE_EXISTS", "stdout has the response that an agent gets");
     check("call_fails", &again);
 }
 

@@ -47,7 +47,7 @@ fn open(vault: &Sandbox, bin: &Path) -> (Opened, String) {
 
 /// Every account can read the arguments of a process.
 #[test]
-fn secret_is_no_argument_of_the_browser_and_its_file_is_private_and_deleted_after_use() {
+fn secret_is_passed_to_the_browser_in_a_private_file_deleted_after_use() {
     let (vault, bin) = (Sandbox::of("//- a.md\nx\n"), tempfile::tempdir().unwrap());
     browser(bin.path());
     let (_child, url) = open(&vault, bin.path());

@@ -29,7 +29,7 @@ fn a_note_is_drawn_with_what_is_within_the_depth() {
 }
 
 #[test]
-fn a_title_that_several_notes_have_and_one_that_none_has_are_refused_with_a_way_on() {
+fn ambiguous_and_unknown_titles_are_refused_with_a_hint() {
     let vault = Sandbox::of(VAULT);
     let several = vault.run(&["picture", "twice", "--format", "svg"]).expect(1);
     assert!(several.stderr.contains("give the path of one: a/index.md, b/index.md"), "{several}");
@@ -39,7 +39,7 @@ fn a_title_that_several_notes_have_and_one_that_none_has_are_refused_with_a_way_
 
 /// Whatever fonts this machine has, none has characters for private use.
 #[test]
-fn characters_without_a_glyph_are_told_once() {
+fn characters_without_a_glyph_are_reported_once() {
     let text: String =
         (0..40).map(|n| format!("//- n{n}.md\n---\ntitle: \"\u{e0f0}{n}\u{e0f1}\"\n---\n[[n{}]]\n", n + 1)).collect();
     let vault = Sandbox::of(&text);

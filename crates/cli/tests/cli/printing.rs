@@ -10,7 +10,7 @@ fn closed_output_pipe_is_no_error() {
     let vault = Sandbox::of("//- a.md\nx\n");
     let links: String = (0..20_000).map(|number| format!("[[missing {number}]]\n")).collect();
     vault.write("links.md", links);
-    // Without an index a slow machine is told of `quipu index`.
+    // Without an index a slow machine gets a hint about `quipu index`.
     vault.run(&["index", "--no-embed"]).expect(0);
     let mut child = vault.command(&["doctor", "--all"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();

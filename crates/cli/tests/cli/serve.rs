@@ -75,7 +75,7 @@ fn change_by_another_program_is_visible() {
     let mut server = Server::start(&vault, &[]);
     server.call("nodes_exist", &serde_json::json!({ "ids": ["late.md"] }));
     vault.write("late.md", "Written while the server runs. [[Power]]");
-    // Asked of the index alone, so only the watcher can have told it.
+    // Asked of the index alone, so only the watcher can have reported it.
     let seen = (0..200).any(|_| {
         let answer = server.call("nodes_exist", &serde_json::json!({ "ids": ["late.md"] }));
         std::thread::sleep(Duration::from_millis(50));

@@ -192,13 +192,13 @@ fn memory_moves_with_its_log_both_ways() {
 }
 
 #[test]
-fn log_that_does_not_lead_to_the_items_is_not_imported() {
+fn log_that_does_not_give_the_items_of_the_file_is_not_imported() {
     let one = Sandbox::of("//- a.md\nx\n");
     one.run(&["call", "create_entity", r#"{"name": "Ada", "entity_type": "Person"}"#]).expect(0);
     let export = one.run(&["export", "--with-log"]).expect(0).stdout;
     let edited = export.replacen("Ada", "Eda", 1);
     for (document, reason) in [
-        (edited, "line 3: the log is not imported: the items of the file are not those that it leaves"),
+        (edited, "line 3: the log is not imported: replaying it gives other items than the file has"),
         (export.replace("\"number\":1", "\"number\":2"), "change 2 is in the place of change 1"),
         (export.replace("\"kind\":\"entity\"", "\"kind\":\"thing\""), "it is a change with an invalid step"),
         // Half a line must not be read as the items of its steps.

@@ -74,5 +74,5 @@ fn only_writes_as_json() {
     let line = watching.line_with("\"memory\"");
     let trace: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&trace["text"], &trace["writes"]), (&"+ Ada (User)".into(), &true.into()), "reads are left out");
-    assert!(watching.line_with("owns").contains("Ada owns Boat"), "relations are told by name");
+    assert!(watching.line_with("owns").contains("Ada owns Boat"), "relations are shown by name");
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::team_wire::{self, TeamWire};
 
-/// Long enough for a loaded machine; a hang is still told apart from slowness.
+/// Long enough for a loaded machine; a hang is still distinguished from slowness.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The newest version with a handshake, and the one without.

@@ -24,7 +24,7 @@ fn remember(client: &mut Client, name: &str, count: usize, length: usize) {
     }
 }
 
-/// The numbers that the observations of an answer begin with, and what is told beside it.
+/// The numbers that the observations of an answer begin with, and its warnings.
 fn look(client: &mut Client, arguments: Value) -> (Vec<usize>, Vec<String>) {
     let result = client.call("get_entity", arguments);
     assert!(result["content"][0]["text"].as_str().unwrap().len() < BEARABLE);

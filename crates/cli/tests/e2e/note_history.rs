@@ -318,6 +318,6 @@ fn redacted_note_has_no_version_to_go_back_to() {
     assert_eq!(listed(&all), ["raw redact"]);
     assert_eq!((&all[0]["kept"], &all[0]["chars"]), (&json!(false), &json!(0)));
     let (code, message) = client.error("revert_node", json!({ "id": "a.md", "version": all[0]["version"] }));
-    assert!(code == "INVALID_PARAMS" && message.contains("its text is not kept"), "{message}");
+    assert!(code == "INVALID_PARAMS" && message.contains("Quipu has no copy of its text"), "{message}");
     assert!(!client.has("a.md"));
 }

@@ -143,7 +143,7 @@ fn invalid_parameters_get_the_same_error_as_on_stdio() {
     assert_eq!(session.post("tools/kall", json!({})).message().unwrap()["error"]["code"], -32601);
 }
 
-/// The first call lasts for as long as the vault's owner, another process, is stopped.
+/// The first call lasts for as long as the owner process, another one, is stopped.
 #[test]
 fn an_id_that_is_in_use_in_a_session_is_refused_until_it_is_answered() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));

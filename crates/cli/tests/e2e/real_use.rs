@@ -126,7 +126,7 @@ fn write_behind_a_stopped_process_fails_in_time_and_names_it() {
 }
 
 #[test]
-fn undo_of_a_locked_memory_fails_in_time_without_words_of_the_database() {
+fn undo_of_a_locked_memory_fails_in_time_and_shows_no_database_error() {
     let mut client = Client::open("//- a.md\n");
     client.answer("create_entity", json!({ "name": "Ada", "entity_type": "x" }));
     let memory = client.root().join(".quipu/memory.db");

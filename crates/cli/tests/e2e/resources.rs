@@ -87,7 +87,7 @@ fn missing_resource_has_the_error_of_the_protocol_version() {
 fn client_is_notified_of_changes_in_both_generations() {
     let address = "quipu://note/a.md";
     let mut client = Client::open("//- a.md\nx\n");
-    // Answered once the vault is read: that is a change too, and told.
+    // Answered once the vault is read: that is a change too, and reported.
     client.answer("list_nodes", json!({}));
     client.request("resources/subscribe", json!({ "uri": address }));
     client.answer("update_node", json!({ "id": "a.md", "content": "changed\n" }));

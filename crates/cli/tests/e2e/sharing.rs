@@ -345,7 +345,7 @@ fn stopped_owner_is_bypassed_and_its_late_write_is_not_repeated() {
 }
 
 #[test]
-fn a_vault_whose_own_folder_is_a_link_is_served_and_nothing_is_written_through_it() {
+fn vault_with_a_linked_own_folder_is_served_without_writing_through_the_link() {
     let (folder, outside) = (vault("//- a.md\nOld.\n"), tempfile::TempDir::new().unwrap());
     std::fs::create_dir(outside.path().join("share")).unwrap();
     std::os::unix::fs::symlink(outside.path(), folder.path().join(".quipu")).unwrap();

@@ -1,4 +1,4 @@
-//! A client that asks for much and reads none of it: the server stays small, and ends when it is told to.
+//! A client that asks for much and reads none of it: the server stays small, and ends when it is asked to.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "a test makes its vault, and looks how big the process is")]

@@ -141,7 +141,7 @@ fn streams_end_when_their_token_is_revoked_or_expires() {
     let params = modern(json!({ "name": "create_node", "arguments": { "id": "b.md", "content": "x" } }));
     let writer = server.quipu(&["token", "new", "--name", "writer", "--scope", "write"]);
     assert_eq!(Post::call("create_node", &params).bearer(writer.trim()).status(server.address), 200);
-    assert_eq!(stays.next()["method"], "notifications/resources/list_changed", "others are told on");
+    assert_eq!(stays.next()["method"], "notifications/resources/list_changed", "other streams still get notifications");
 }
 
 /// Opens a session of the older generation.

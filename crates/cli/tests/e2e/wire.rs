@@ -89,7 +89,7 @@ fn a_batch_of_long_answers_is_bounded() {
 }
 
 #[test]
-fn each_request_of_a_batch_is_answered_with_an_error_where_the_version_has_none() {
+fn batch_of_a_version_without_batches_gets_one_error_per_request() {
     let mut client = Client::connect(VAULT, LEGACY);
     client.send_line(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#);
     for id in [json!(1), json!("b")] {

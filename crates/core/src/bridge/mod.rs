@@ -1,7 +1,7 @@
 //! Links from memory to notes: the notes an entity links to, and the entities that link to a note. The modules `memory` and
 //! `index` do not know each other.
 //!
-//! A `[[link]]` in a description or an observation resolves as in a note at the top of the vault. The agent's text is never
+//! A `[[link]]` in a description or an observation resolves as in a note at the vault's root. The agent's text is never
 //! rewritten: a link to a renamed note is tied to the note's path (see `repoint_links`). A tie counts while its note exists;
 //! else names decide at the moment of the question, so a link to a note that does not exist yet resolves once it does.
 

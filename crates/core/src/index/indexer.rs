@@ -80,7 +80,6 @@ pub struct IndexerPorts {
     pub vault: Arc<dyn VaultFiles>,
     /// The saved index.
     pub store: Arc<dyn NoteStore>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// The files that notes are about.
     pub sources: Arc<dyn Sources>,
@@ -411,7 +410,7 @@ impl Indexer {
         std::mem::take(&mut *self.moves.lock())
     }
 
-    /// Resolves links that are in no note, as from the top of the vault; with the snapshot they were resolved in.
+    /// Resolves links that are in no note, as in a note at the vault's root; with the snapshot they were resolved in.
     pub(crate) fn resolve_from_root<'l>(
         &self,
         links: impl Iterator<Item = &'l Link>,

@@ -9,7 +9,6 @@ use crate::model::{Note, NoteKey, fold, loose_hash};
 /// A note found by a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NameMatch {
-    /// Which note.
     pub key: NoteKey,
     /// 1 for the exact name, else the similarity.
     pub score: f64,

@@ -8,7 +8,6 @@ use crate::model::{LinkType, NoteKey};
 /// A note some links away from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelatedNote {
-    /// The note.
     pub key: NoteKey,
     /// The type of the last link on the path to it; the strongest of several.
     pub link_type: LinkType,

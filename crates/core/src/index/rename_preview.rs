@@ -13,10 +13,10 @@ use crate::model::{Link, LinkSyntax, Note, NoteKey, VaultPath};
 /// Notes that get other names or paths.
 #[derive(Default)]
 pub(crate) struct RenamedNotes {
-    /// The notes as they will be, with those of their other paths that will lead to the file by another name.
+    /// The notes after the rename; also under those of their other paths (through links in the file system) that change with it.
     pub(crate) notes: BTreeMap<NoteKey, Note>,
-    /// Every other path to the file of a renamed note, through links in the file system, and that note. One that is not in
-    /// `notes` will lead to nothing.
+    /// Every other path to the file of a renamed note, through links in the file system, and that note. A path that is not in
+    /// `notes` has no file after the rename.
     pub(crate) aliases: BTreeMap<NoteKey, NoteKey>,
 }
 
@@ -30,7 +30,7 @@ impl RenamedNotes {
         self.notes.iter().map(|(key, note)| (*key, note)).filter(|(key, _)| !self.aliases.contains_key(key))
     }
 
-    /// The paths that will lead to nothing.
+    /// The other paths that have no file after the rename.
     pub(crate) fn lost_aliases(&self) -> impl Iterator<Item = NoteKey> {
         self.aliases.keys().copied().filter(|key| !self.notes.contains_key(key))
     }
@@ -41,7 +41,7 @@ impl RenamedNotes {
         one.map(file) == other.map(file)
     }
 
-    /// A note as it will be; for a path that will lead to nothing, the note that it led to.
+    /// A note after the rename; for a path that has no file then, the note of that file.
     fn note_then<'a>(&'a self, snapshot: &'a Snapshot, key: NoteKey) -> &'a Note {
         let renamed = self.notes.get(&key).or_else(|| self.notes.get(self.aliases.get(&key)?));
         renamed.unwrap_or_else(|| snapshot.note(key))

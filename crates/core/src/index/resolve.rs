@@ -159,7 +159,7 @@ impl Resolver {
         source.links.iter().map(|link| self.resolve_in(&folder, link)).collect()
     }
 
-    /// The target of a link that is in no note, as if in one at the top of the vault.
+    /// The target of a link that is in no note, as in a note at the vault's root.
     pub(super) fn resolve_from_root(&self, link: &Link) -> Option<NoteKey> {
         self.resolve_in("", link)
     }

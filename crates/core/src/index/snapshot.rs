@@ -56,9 +56,9 @@ pub enum HubMetric {
 /// How several tags combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagMode {
-    /// At least one.
+    /// A note has at least one of the tags.
     Any,
-    /// Every one.
+    /// A note has every tag.
     All,
 }
 
@@ -103,7 +103,7 @@ impl Snapshot {
         resolver_of(&self.entries)
     }
 
-    /// The targets of links that are in no note, as from the top of the vault.
+    /// The targets of links that are in no note, as in a note at the vault's root.
     pub(crate) fn resolve_from_root<'l>(&self, links: impl Iterator<Item = &'l Link>) -> Vec<Option<NoteKey>> {
         let resolver = self.resolver();
         links.map(|link| resolver.resolve_from_root(link)).collect()

@@ -12,11 +12,11 @@ use crate::ports::{ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, Me
 /// Items to create in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bulk {
-    /// First these.
+    /// Created first; the others may name them.
     pub entities: Vec<BulkEntity>,
-    /// Then these.
+    /// Added after the entities.
     pub observations: Vec<BulkObservation>,
-    /// Then these.
+    /// Added after the observations.
     pub relations: Vec<BulkRelation>,
 }
 
@@ -26,18 +26,14 @@ pub type BulkEntity = EntityDraft;
 /// A new observation of a bulk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkObservation {
-    /// The entity.
     pub entity: NameOrId,
-    /// The text.
     pub text: String,
 }
 
 /// A new relation of a bulk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkRelation {
-    /// The source.
     pub from: NameOrId,
-    /// The target.
     pub to: NameOrId,
     /// Free text.
     pub relation_type: String,
@@ -46,7 +42,6 @@ pub struct BulkRelation {
 /// An existing entity by its id, or one created in the same bulk by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameOrId {
-    /// Its id.
     Id(EntityId),
     /// Its name. If no entity of the bulk has it, digits are read as an id.
     Name(String),
@@ -57,13 +52,13 @@ pub enum NameOrId {
 pub struct BulkResult {
     /// In the order given.
     pub entities: Vec<Entity>,
-    /// Those of new entities first, then in the order given, existing ones included.
+    /// First the observations of new entities, then the others in the order given; a repeated one is the existing observation.
     pub observations: Vec<Observation>,
     /// In the order given.
     pub relations: Vec<Relation>,
-    /// Observations that the entity had already: their place in the bulk, and the existing one.
+    /// Observations that the entity had already: the index in the bulk, and the id of the existing observation.
     pub repeated: Vec<(usize, ObservationId)>,
-    /// New entities, by place, with an older entity, or an earlier one of the bulk, that is likely the same.
+    /// New entities that are likely duplicates: the index in the bulk, and the older entity, or the earlier one of the bulk.
     pub likely_duplicates: Vec<(usize, Entity)>,
 }
 

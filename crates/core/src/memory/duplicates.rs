@@ -68,8 +68,7 @@ impl Memory {
         self.follower.embed(Role::Passage, &text_of_entity(entity_type, name, aliases, description.as_deref()))
     }
 
-    /// The entity that a draft is closest to, and how far they are apart; none where everything near is told apart by its
-    /// name.
+    /// The entity closest to a draft, and their distance; `None` if the names of all near entities differ clearly from the draft's.
     fn closest(&self, draft: &EntityDraft, meaning: Option<&[f32]>) -> Result<Option<(Entity, f32)>, MemoryError> {
         let (alike, near) = {
             let view = self.follower.view()?;

@@ -33,19 +33,13 @@ pub enum MemoryError {
     /// The change was undone before.
     #[error("change {change} was already undone by change {by}; to apply it again, undo change {by}")]
     Undone {
-        /// The change.
         change: i64,
         /// The change that undid it.
         by: i64,
     },
     /// Later changes depend on the change.
     #[error("cannot undo change {change}: {reason}")]
-    Depended {
-        /// The change.
-        change: i64,
-        /// The dependency.
-        reason: String,
-    },
+    Depended { change: i64, reason: String },
     /// A text has nothing in it.
     #[error("`{field}` is blank")]
     Blank {
@@ -92,7 +86,6 @@ pub enum MemoryError {
     /// One part of a bulk.
     #[error("{place}: {error}")]
     At {
-        /// Which part.
         place: String,
         /// The error of the operation.
         error: Box<MemoryError>,

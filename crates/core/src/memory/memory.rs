@@ -30,15 +30,12 @@ pub struct Memory {
 
 /// The parts of a memory.
 pub struct MemoryParts {
-    /// The database.
     pub store: Arc<dyn MemoryStore>,
     /// Compares meanings; without one, only words are compared.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Canonical entity types.
     pub types: EntityTypes,
-    /// The rule for duplicates.
     pub rule: DuplicateRule,
 }
 

@@ -37,7 +37,6 @@ impl fmt::Display for RelationId {
 /// A thing that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity {
-    /// Its id.
     pub id: EntityId,
     /// As given; unique, ignoring case.
     pub name: String,
@@ -58,11 +57,8 @@ pub struct Entity {
 /// A fact about an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// Its id.
     pub id: ObservationId,
-    /// The entity.
     pub entity: EntityId,
-    /// The text.
     pub text: String,
     /// When it was created, in nanoseconds since 1970.
     pub created_ns: i64,
@@ -73,11 +69,8 @@ pub struct Observation {
 /// A relation between two entities. No two have the same source, target and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
-    /// Its id.
     pub id: RelationId,
-    /// The source.
     pub from: EntityId,
-    /// The target.
     pub to: EntityId,
     /// Free text.
     pub relation_type: String,

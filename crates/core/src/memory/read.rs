@@ -10,13 +10,10 @@ use crate::ports::{MemoryFailure, RelationFilter};
 /// An entity with its observations and relations, or a part of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityDetail {
-    /// The entity.
     pub entity: Entity,
     /// The newest ones, oldest first.
     pub observations: Vec<Observation>,
-    /// Relations from it.
     pub relations_from: Vec<Relation>,
-    /// Relations to it.
     pub relations_to: Vec<Relation>,
     /// Whether there are more relations.
     pub has_more_relations: bool,

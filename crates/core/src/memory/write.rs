@@ -10,22 +10,18 @@ use crate::ports::{
 /// An entity to create.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EntityDraft {
-    /// Its name.
     pub name: String,
     /// Its type, as written.
     pub entity_type: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// Its description.
     pub description: Option<String>,
-    /// Its first observations.
     pub observations: Vec<String>,
 }
 
 /// The result of creating an entity.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Creation {
-    /// The new entity.
     Created(Entity),
     /// Nothing was created: an entity is likely the same.
     Duplicate {

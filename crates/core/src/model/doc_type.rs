@@ -7,7 +7,6 @@ use super::{Note, Value};
 pub enum DocType {
     /// Requirements.
     Spec,
-    /// Design.
     Design,
     /// Architecture decision record.
     Adr,

@@ -3,7 +3,6 @@
 /// One link written in a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its syntax.
     pub syntax: LinkSyntax,
     /// Its target as written: trimmed, percent-decoded in a Markdown link, without heading or block. Never empty.
     pub target: String,
@@ -11,7 +10,6 @@ pub struct Link {
     pub fragment: Option<String>,
     /// The text shown instead of the target, unless it is a link type.
     pub label: Option<String>,
-    /// Its type.
     pub link_type: LinkType,
 }
 

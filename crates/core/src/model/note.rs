@@ -21,7 +21,6 @@ pub struct Note {
     pub title: String,
     /// From the frontmatter first, then from the text, in order of appearance, no two equal when folded.
     pub tags: Vec<Tag>,
-    /// Its aliases.
     pub aliases: Vec<String>,
     /// Every other frontmatter key, in the order written.
     pub properties: Vec<(String, Value)>,
@@ -119,7 +118,6 @@ pub struct Section {
 pub struct SourceVersion {
     /// Its path as in `source_refs`: from the vault's root, or from the repository's.
     pub path: String,
-    /// The hash of its content.
     pub hash: ContentHash,
 }
 

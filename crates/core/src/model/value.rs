@@ -13,7 +13,6 @@ pub enum Value {
     Float(f64),
     /// Text, and everything else that is not one of the other types, such as dates.
     Text(String),
-    /// A list.
     List(Vec<Value>),
     /// A mapping, in the order written.
     Map(Vec<(String, Value)>),

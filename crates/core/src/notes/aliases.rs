@@ -137,7 +137,7 @@ impl Knowledge {
     fn real_folder(&self, folder: &str) -> Result<String, NoteError> {
         match VaultPath::parse(folder) {
             Ok(path) => Ok(self.real_path(&path)?.to_string()),
-            // The top of the vault.
+            // The vault's root folder.
             Err(_) => Ok(String::new()),
         }
     }
@@ -163,7 +163,7 @@ impl Knowledge {
     }
 }
 
-/// The folders above a path, innermost first; the last one is the top of the vault, which is empty.
+/// The folders above a path, innermost first; the last one is the vault's root, which is empty.
 fn folders_of(path: &VaultPath) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path.folder()), |folder| match folder.rsplit_once('/') {
         Some((parent, _)) => Some(parent),

@@ -14,7 +14,6 @@ pub enum NoteError {
     BadId {
         /// As given.
         id: String,
-        /// Why not.
         reason: String,
     },
     /// The title cannot be a file's name.
@@ -22,7 +21,6 @@ pub enum NoteError {
     BadTitle {
         /// As given.
         title: String,
-        /// Why not.
         reason: String,
     },
     /// An update that changes nothing.
@@ -77,7 +75,6 @@ pub enum NoteError {
     LinkCaptured {
         /// The note to be renamed.
         path: VaultPath,
-        /// Its new path.
         to: VaultPath,
         /// Where the link is.
         source_path: VaultPath,
@@ -111,7 +108,6 @@ pub enum NoteError {
     BadDestination {
         /// As given.
         to: String,
-        /// Why not.
         reason: String,
     },
     /// The index is being brought up to date, or an earlier write waits for the files or the database.
@@ -123,17 +119,13 @@ pub enum NoteError {
     #[error(
         "{path} was changed elsewhere since you last read it; nothing was written. Read it again, then repeat the change"
     )]
-    ChangedElsewhere {
-        /// Which file.
-        path: VaultPath,
-    },
+    ChangedElsewhere { path: VaultPath },
     /// The file is not the version that the writer expected.
     #[error(
         "{path} is not the version {} that you expected: it is version {present} now; nothing was written. Read it \
          again, then repeat the change with the version you read", brief(.expected)
     )]
     OtherVersion {
-        /// Which file.
         path: VaultPath,
         /// As given.
         expected: String,
@@ -145,19 +137,16 @@ pub enum NoteError {
     Edit {
         /// Its number, from 1.
         number: usize,
-        /// Its kind.
         op: &'static str,
-        /// The problem of the edit.
         problem: EditProblem,
     },
     /// The note has no such version, or its text is not kept.
     #[error("cannot read version {} of {path}: {}", brief(.version), if *.is_known {
-        "its text is not kept; another program replaced it, it was redacted, or it is older than the trash keeps versions"
+        "Quipu has no copy of its text: another program replaced it, it was redacted, or it is older than `trash_days`"
     } else {
         "the note has no such version in its history"
     })]
     NoVersion {
-        /// Which note.
         path: VaultPath,
         /// As given.
         version: String,
@@ -169,27 +158,17 @@ pub enum NoteError {
     Moved {
         /// The id, as the caller wrote it.
         id: NoteId,
-        /// Its path now.
         to: VaultPath,
     },
     /// No such write.
     #[error("there is no change n{}; recent_changes lists the changes", .number.0)]
-    NoChange {
-        /// Which write.
-        number: WriteNumber,
-    },
+    NoChange { number: WriteNumber },
     /// A write cannot be undone as a whole.
     #[error("cannot undo change n{}: {reason}; nothing was written", .number.0)]
-    CannotUndo {
-        /// Which write.
-        number: WriteNumber,
-        /// Why not.
-        reason: String,
-    },
+    CannotUndo { number: WriteNumber, reason: String },
     /// A write was undone before.
     #[error("change n{} was already undone by change n{}; to apply it again, undo change n{}", .number.0, .by.0, .by.0)]
     AlreadyUndone {
-        /// Which write.
         number: WriteNumber,
         /// The write that undid it.
         by: WriteNumber,
@@ -199,18 +178,10 @@ pub enum NoteError {
         "only a part of {path} was shown to you, and `content` would replace all of it; nothing was written. \
          Read the rest with `offset`, as `truncated` says, then repeat the change"
     )]
-    SeenInPart {
-        /// Which file.
-        path: VaultPath,
-    },
+    SeenInPart { path: VaultPath },
     /// Its frontmatter cannot be edited without touching what was not asked for.
     #[error("cannot edit the frontmatter of {path}: {reason}")]
-    Frontmatter {
-        /// Which file.
-        path: VaultPath,
-        /// Why not.
-        reason: SpliceError,
-    },
+    Frontmatter { path: VaultPath, reason: SpliceError },
     /// The write failed or was refused.
     #[error(transparent)]
     Write(WriteError),

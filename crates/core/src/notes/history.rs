@@ -22,7 +22,6 @@ const MAX_COMPARED_CHARS: u64 = 1_000_000;
 /// The part of a note that a write changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedPart {
-    /// The frontmatter.
     Properties,
     /// The section with this heading.
     Section(String),
@@ -33,7 +32,6 @@ pub enum ChangedPart {
 pub struct NoteVersions {
     /// Its path now; of a deleted note its last one.
     pub path: VaultPath,
-    /// Its id.
     pub id: NoteId,
     /// Whether its file exists.
     pub exists: bool,

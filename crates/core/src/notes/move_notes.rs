@@ -21,7 +21,7 @@ const MAX_MOVED: usize = 10_000;
 pub struct NoteMove<'a> {
     /// A note, or a folder with `/` at the end, in any case.
     pub id: &'a str,
-    /// The new path, its case kept; with `/` at the end a folder, and `/` is the top of the vault.
+    /// The new path, its case kept; with `/` at the end a folder; `/` is the vault's root folder.
     pub to: &'a str,
     /// Whether links of other notes are rewritten; without it, a move that breaks one is refused.
     pub update_links: bool,
@@ -192,7 +192,7 @@ impl Knowledge {
     fn folder_to_move(&self, id: &str, folder: &str) -> Result<VaultPath, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(id) };
         if folder.is_empty() {
-            return Err(NoteError::bad_id(id, "the top of the vault cannot be moved"));
+            return Err(NoteError::bad_id(id, "the vault's root folder cannot be moved"));
         }
         VaultPath::parse(folder).map_err(|error| NoteError::bad_path(id, error))?;
         let folder = self.folder_at(id, folder)?.ok_or_else(not_found)?;
@@ -269,7 +269,7 @@ impl Knowledge {
         Ok((key, to))
     }
 
-    /// The folder to move to; `None` for the top of the vault. A folder that is there is used in any case, unless it is the one
+    /// The folder to move to; `None` for the vault's root folder. A folder that is there is used in any case, unless it is the one
     /// that gets another case.
     fn destination_folder(&self, to: &str, moved: Option<&VaultPath>) -> Result<Option<VaultPath>, NoteError> {
         let folder = to.trim_end_matches('/');

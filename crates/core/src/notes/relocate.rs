@@ -81,7 +81,6 @@ pub(super) struct Relocated {
 
 /// A file whose links were rewritten.
 pub(super) struct RewrittenFile {
-    /// Its real path.
     pub(super) real: VaultPath,
     pub(super) before: ContentHash,
     pub(super) after: ContentHash,

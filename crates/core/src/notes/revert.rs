@@ -11,9 +11,7 @@ use crate::{Knowledge, RequestKey, parse, unified_diff};
 /// A note after it was reverted.
 #[derive(Debug)]
 pub struct RevertedNote {
-    /// Its path.
     pub path: VaultPath,
-    /// Its id.
     pub id: NoteId,
     /// The version of the file now.
     pub version: ContentHash,

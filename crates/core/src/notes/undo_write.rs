@@ -141,7 +141,7 @@ impl Knowledge {
     fn reversed(&self, write: &LoggedWrite) -> Result<Vec<(FileChange, Option<String>)>, NoteError> {
         let refused = |reason: String| NoteError::CannotUndo { number: write.number, reason };
         if write.by == OUTSIDE {
-            return Err(refused("another program made it, and the texts before it are not kept".to_owned()));
+            return Err(refused("another program made it, and Quipu has no copy of the text before".to_owned()));
         }
         if write.unlisted > 0 || write.files.iter().any(|file| file.action == NoteAction::Redact) {
             return Err(refused("a part of it was redacted".to_owned()));
@@ -152,7 +152,7 @@ impl Knowledge {
             // An editor that had the file open may have changed the kept one since: then it is not the old text.
             let old = file.before.map(|before| before.hash);
             let kept = kept.flatten().filter(|bytes| Some(ContentHash::of(bytes)) == old);
-            kept.ok_or_else(|| refused(format!("the old text of {} is not kept", file.old_path())))
+            kept.ok_or_else(|| refused(format!("Quipu has no copy of the old text of {}", file.old_path())))
         };
         let reverse = |file: &LoggedFile| {
             let path = file.path.clone();

@@ -8,7 +8,6 @@ use crate::model::Link;
 /// A link of a text and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSite {
-    /// The link.
     pub link: Link,
     /// The whole link, brackets included. For a frontmatter link, the YAML scalar.
     pub range: Range<usize>,

@@ -66,7 +66,7 @@ fn invalid_wikilinks_are_not_links() {
 }
 
 #[test]
-fn markdown_links_count_when_they_lead_to_a_note() {
+fn markdown_links_count_if_their_target_is_a_note() {
     check("[t](a.md)", &["]( a.md|t @a.md"]);
     check("[*t* `c`](<my note.md#h> 'title')", &["]( my note.md#h|t c @my note.md"]);
     check("[t](my%20note.MD?q#a%20b)", &["]( my note.MD#a b|t @my%20note.MD"]);

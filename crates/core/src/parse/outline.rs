@@ -8,7 +8,6 @@ use crate::model::Tag;
 /// A heading at the top level, and its section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineHeading {
-    /// Its visible text.
     pub text: String,
     /// Its text as written, without the signs that make it a heading.
     pub written: String,

@@ -13,7 +13,6 @@ use crate::model::Link;
 /// A text with new targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The text.
     pub text: String,
     /// The links that were left unchanged.
     pub refused: Vec<RefusedTarget>,

@@ -170,27 +170,21 @@ pub trait MemoryStore: Send + Sync {
 /// One change to memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryChange {
-    /// A new entity.
     CreateEntity(NewEntity),
     /// New values for fields of an entity.
     UpdateEntity {
-        /// The entity.
         id: EntityId,
-        /// The new values.
         update: EntityUpdate,
     },
     /// Adds to an entity: aliases that it does not have, and a description if it has none.
     CompleteEntity {
-        /// The entity.
         id: EntityId,
         /// Other names.
         aliases: Vec<String>,
-        /// The new description.
         description: Option<String>,
     },
     /// Deletes an entity with its observations and relations.
     DeleteEntity {
-        /// The entity.
         id: EntityId,
     },
     /// Merges one entity into another: see [`Entity::absorbing`]. Observations and relations move; relations between the two,
@@ -201,37 +195,25 @@ pub enum MemoryChange {
         /// The entity that remains.
         into: EntityId,
     },
-    /// A new observation.
     AddObservation {
-        /// Its entity.
         entity: EntityRef,
-        /// Its text.
         text: String,
     },
     /// A new text for an observation.
     UpdateObservation {
-        /// The observation.
         id: ObservationId,
-        /// Its new text.
         text: String,
     },
-    /// Deletes an observation.
     DeleteObservation {
-        /// The observation.
         id: ObservationId,
     },
-    /// A new relation.
     AddRelation {
-        /// The source.
         from: EntityRef,
-        /// The target.
         to: EntityRef,
         /// Free text.
         relation_type: String,
     },
-    /// Deletes a relation.
     DeleteRelation {
-        /// The relation.
         id: RelationId,
     },
     /// Sets the times of an item that an earlier change of the same list created, for imports.
@@ -255,9 +237,7 @@ pub enum MemoryChange {
     },
     /// A change that creates an item with this id, which must be greater than every earlier id of its kind.
     Numbered {
-        /// The id.
         number: i64,
-        /// The change.
         change: Box<MemoryChange>,
     },
 }
@@ -352,11 +332,8 @@ pub struct Redaction {
 /// One item of memory, in its present or a past version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryItem {
-    /// An entity.
     Entity(Entity),
-    /// An observation.
     Observation(Observation),
-    /// A relation.
     Relation(Relation),
 }
 
@@ -387,7 +364,6 @@ pub struct ChangeNumber(pub i64);
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedChange {
-    /// The number of the change.
     pub number: ChangeNumber,
     /// Who made it, with which tool, and when.
     pub author: Author,
@@ -402,9 +378,7 @@ pub struct LoggedChange {
 /// Selects relations; `None` matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RelationFilter {
-    /// The source.
     pub from: Option<EntityId>,
-    /// The target.
     pub to: Option<EntityId>,
     /// The type, as written.
     pub relation_type: Option<String>,
@@ -413,11 +387,8 @@ pub struct RelationFilter {
 /// The number of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryCounts {
-    /// Entities.
     pub entities: u64,
-    /// Observations.
     pub observations: u64,
-    /// Relations.
     pub relations: u64,
 }
 
@@ -426,11 +397,11 @@ pub struct MemoryCounts {
 pub struct ChangedIds {
     /// The newest entry among them.
     pub head: ChangeNumber,
-    /// Sorted, none twice.
+    /// Sorted, without duplicates.
     pub entities: Vec<EntityId>,
-    /// Sorted, none twice.
+    /// Sorted, without duplicates.
     pub observations: Vec<ObservationId>,
-    /// Sorted, none twice.
+    /// Sorted, without duplicates.
     pub relations: Vec<RelationId>,
 }
 
@@ -439,14 +410,12 @@ pub struct ChangedIds {
 pub enum TextOwner {
     /// An entity, see [`Entity::as_text`].
     Entity(EntityId),
-    /// An observation.
     Observation(ObservationId),
 }
 
 /// The target of a link in a text of memory whose note no longer has the name in the link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoteTie {
-    /// The owner of the text.
     pub owner: TextOwner,
     /// The link's target as written.
     pub target: String,
@@ -473,7 +442,6 @@ pub enum ApplyError {
     Refused {
         /// Its index in the list.
         change: usize,
-        /// The rule.
         refusal: Refusal,
     },
     /// The log has an entry after the one that the caller named.
@@ -489,10 +457,7 @@ pub enum ApplyError {
 pub enum Refusal {
     /// Another entity has the name.
     #[error("entity {by} already has the name")]
-    NameTaken {
-        /// The entity.
-        by: EntityId,
-    },
+    NameTaken { by: EntityId },
     /// There is no such entity.
     #[error("there is no entity {0}")]
     NoEntity(EntityId),
@@ -502,7 +467,6 @@ pub enum Refusal {
     /// There is no such relation.
     #[error("there is no relation {0}")]
     NoRelation(RelationId),
-    /// The relation exists.
     #[error("relation {0} already exists")]
     RelationExists(RelationId),
     /// The change at that index created no item.
@@ -531,7 +495,6 @@ pub enum UndoError {
     /// It was undone before.
     #[error("change {} was already undone by change {}", .change.0, .by.0)]
     Undone {
-        /// The change.
         change: ChangeNumber,
         /// The change that undid it.
         by: ChangeNumber,
@@ -539,7 +502,6 @@ pub enum UndoError {
     /// A newer item depends on it.
     #[error("change {} cannot be undone: {reason}", .change.0)]
     Depended {
-        /// The change.
         change: ChangeNumber,
         /// The dependency, as the rest of the sentence.
         reason: String,

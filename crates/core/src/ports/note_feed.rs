@@ -22,7 +22,7 @@ pub trait NoteFeed: Send + Sync {
 pub struct NoteChanges {
     /// The number of the last change.
     pub head: i64,
-    /// Sorted, none twice. A note may be gone.
+    /// Sorted, without duplicates. A path whose note was deleted is among them.
     pub paths: Vec<VaultPath>,
 }
 

@@ -71,13 +71,11 @@ pub struct WriteNumber(pub i64);
 /// One write: all files of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedWrite {
-    /// The number of the write.
     pub number: WriteNumber,
     /// When, in nanoseconds since 1970.
     pub at_ns: i64,
     /// The client's name, possibly empty, or [`OUTSIDE`].
     pub by: String,
-    /// The files.
     pub files: Vec<LoggedFile>,
     /// Files that are not listed: redacted ones, or more than a list holds.
     pub unlisted: usize,
@@ -163,7 +161,6 @@ impl LoggedVersion {
 /// An action on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteAction {
-    /// A new file.
     Create,
     /// New text.
     Edit,

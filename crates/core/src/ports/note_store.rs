@@ -77,25 +77,15 @@ pub struct Loaded {
 pub enum NoteChange<'a> {
     /// A new note, or a new version of one.
     Put {
-        /// Its slot.
         key: NoteKey,
-        /// Its metadata.
         note: &'a Note,
         /// The file's whole text; the note's section ranges point into it.
         text: &'a str,
     },
     /// Same bytes, another time.
-    Touch {
-        /// Its slot.
-        key: NoteKey,
-        /// The new stat.
-        stat: FileStat,
-    },
+    Touch { key: NoteKey, stat: FileStat },
     /// The note is deleted. Its slot may be reused, also later in the same list.
-    Remove {
-        /// Its slot.
-        key: NoteKey,
-    },
+    Remove { key: NoteKey },
 }
 
 /// A search by words.
@@ -132,7 +122,6 @@ pub struct RankedText {
 /// One section found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextHit {
-    /// Its note.
     pub key: NoteKey,
     /// Its index in the note's sections.
     pub section: usize,

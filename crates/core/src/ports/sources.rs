@@ -21,7 +21,6 @@ pub trait Sources: Send + Sync {
 /// A note that names its sources.
 #[derive(Debug, Clone)]
 pub struct SourcedNote<'a> {
-    /// Its path.
     pub path: &'a VaultPath,
     /// The sources that the note names; not empty.
     pub refs: Vec<SourceRef>,

@@ -109,7 +109,7 @@ pub trait VaultFiles: NoteHistory {
     /// the old path.
     fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError>;
 
-    /// Called before a client is told that a request is refused: an attempt of it that is still under way in another process is
+    /// Called before a refusal is sent to a client: an attempt of it that is still under way in another process is
     /// refused from then on. Returns what [`Self::applied_request`] does, if one was applied before.
     fn refuse_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         // Without servers on other machines no attempt outlives the process that the client waited for.
@@ -166,7 +166,6 @@ impl Listing {
 /// The versions of all notes.
 #[derive(Debug, Default)]
 pub struct VaultVersions {
-    /// By path.
     pub notes: BTreeMap<VaultPath, ContentHash>,
     /// Folders and files that exist but could not be read, as in [`Listing::unread`].
     pub unread: Vec<String>,
@@ -189,7 +188,6 @@ fn is_at_or_below(path: &VaultPath, places: &[String]) -> bool {
 /// One file of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Its path.
     pub path: VaultPath,
     /// Its size and time.
     pub stat: FileStat,
@@ -202,7 +200,6 @@ pub struct FileContent {
     pub bytes: Vec<u8>,
     /// Size and time.
     pub stat: FileStat,
-    /// The hash of the content.
     pub hash: ContentHash,
 }
 
@@ -219,19 +216,12 @@ pub struct Image {
 #[derive(Debug, Clone)]
 pub enum FileChange {
     /// A new file; missing folders are created. Fails if a file exists whose path equals it when case is ignored.
-    Create {
-        /// Its path.
-        path: VaultPath,
-        /// Its content.
-        bytes: Vec<u8>,
-    },
+    Create { path: VaultPath, bytes: Vec<u8> },
     /// New bytes for a file that must be the expected version.
     Replace {
-        /// Its path.
         path: VaultPath,
         /// The version it must have now.
         expected: ContentHash,
-        /// The new content.
         bytes: Vec<u8>,
     },
     /// A new path, and possibly new bytes, for a file that must be the expected version. The path must be free; a change of
@@ -239,11 +229,9 @@ pub enum FileChange {
     Move {
         /// The old path.
         from: VaultPath,
-        /// The new path.
         to: VaultPath,
         /// The version it must have now.
         expected: ContentHash,
-        /// The new content.
         bytes: Vec<u8>,
     },
     /// A new path for a file that is not a note, whatever its content. The path must be free. Nothing goes to the trash: the
@@ -251,12 +239,10 @@ pub enum FileChange {
     Rename {
         /// The old path.
         from: VaultPath,
-        /// The new path.
         to: VaultPath,
     },
     /// Moves a file to the trash.
     Delete {
-        /// Its path.
         path: VaultPath,
         /// The version it must have now.
         expected: ContentHash,
@@ -304,7 +290,6 @@ impl FileChange {
 pub struct TrashedFile {
     /// Identifies this version; sorts by time.
     pub version: String,
-    /// Its old path.
     pub path: VaultPath,
     /// When it was moved to the trash, in nanoseconds since 1970.
     pub at_ns: i64,
@@ -333,7 +318,6 @@ pub enum VaultError {
     Read {
         /// The path, from the vault's root.
         path: String,
-        /// The cause.
         source: std::io::Error,
     },
     /// The database of the notes did not answer, or refused.
@@ -349,10 +333,7 @@ pub enum VaultError {
 pub enum WriteError {
     /// The file is not the version the writer had seen.
     #[error("{path} was changed elsewhere since it was last read")]
-    Changed {
-        /// Which file.
-        path: VaultPath,
-    },
+    Changed { path: VaultPath },
     /// The new path is taken.
     #[error("{existing} exists")]
     Exists {
@@ -361,24 +342,15 @@ pub enum WriteError {
     },
     /// The file does not exist.
     #[error("{path} no longer exists")]
-    Missing {
-        /// Which file.
-        path: VaultPath,
-    },
+    Missing { path: VaultPath },
     /// The vault's rules exclude the path: hidden, ignored, excluded, reserved, or behind a link out of the vault.
     #[error("cannot write {path}: {reason}")]
-    Refused {
-        /// Which path.
-        path: VaultPath,
-        /// Which rule.
-        reason: &'static str,
-    },
+    Refused { path: VaultPath, reason: &'static str },
     /// The vault holds as much as it may hold.
     #[error(
         "cannot write {path}: the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`"
     )]
     Full {
-        /// Which path.
         path: VaultPath,
         /// The limit with its unit.
         limit: String,
@@ -396,7 +368,6 @@ pub enum WriteError {
     Write {
         /// The path that was written, from the vault's root.
         path: String,
-        /// The cause.
         source: std::io::Error,
     },
     /// The database of the notes did not answer, or refused.

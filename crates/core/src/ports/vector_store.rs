@@ -138,7 +138,6 @@ pub const EXACT_HITS: usize = 64;
 /// One section found by similarity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorHit {
-    /// Its note.
     pub key: NoteKey,
     /// Its index in the note's sections.
     pub section: usize,

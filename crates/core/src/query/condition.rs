@@ -11,27 +11,27 @@ use super::scalar::{Kind, Scalar, Span, duration, link_target};
 /// How a field is compared with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// One of its values is this one.
+    /// One value of the field equals the given one.
     Eq,
-    /// None of its values is this one; also without any value.
+    /// No value of the field equals the given one; true for a note without the field.
     Ne,
-    /// Less, or before the start of the given day or time.
+    /// Less than the number, or before the start of the day or time.
     Lt,
-    /// At most, or before its end.
+    /// At most the number, or before the end of the day or time.
     Le,
-    /// More, or after its end.
+    /// More than the number, or after the end of the day or time.
     Gt,
-    /// At least, or from its start.
+    /// At least the number, or from the start of the day or time.
     Ge,
-    /// A part of a text; for tags the tag or one nested below it.
+    /// A value contains the text; for tags, the tag or one nested below it.
     Contains,
-    /// The start of a text.
+    /// A value starts with the text.
     StartsWith,
-    /// One of several values.
+    /// One value of the field equals one of the given ones.
     In,
-    /// Has a value that is not blank.
+    /// The field has a value that is not blank.
     Exists,
-    /// Has none.
+    /// The field has no value, or a blank one.
     Missing,
     /// A time in the last `7d`, or in the next `+7d`.
     Within,
@@ -54,7 +54,7 @@ impl Operator {
         Self::Within,
     ];
 
-    /// Its name.
+    /// The name in a query.
     pub fn name(self) -> &'static str {
         match self {
             Self::Eq => "eq",
@@ -188,7 +188,7 @@ impl Condition {
         }
     }
 
-    /// Its field.
+    /// The compared field.
     pub fn field(&self) -> &Field {
         &self.field
     }
@@ -201,7 +201,7 @@ impl Test {
 
     fn is_one_of(field: &Field, mut wanted: Vec<Operand>, negated: bool) -> Self {
         if *field == Field::Folder {
-            // People write `sub/`, and `/` for the top of the vault.
+            // People write `sub/`, and `/` for the vault's root.
             wanted.iter_mut().for_each(|wanted| wanted.text = wanted.text.trim_matches('/').to_owned());
         }
         if field.kind() == FieldKind::Note {

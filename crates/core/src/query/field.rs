@@ -5,18 +5,15 @@ use crate::model::{Note, NoteKey, Tag, Value, fold};
 
 use super::scalar::{Scalar, Span};
 
-/// A field.
+/// A field of a note that a query can compare or sort by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Field {
     /// The note's id.
     Id,
-    /// The folder of its file, without a slash at the end; empty at the top of the vault.
+    /// The folder of its file, without a slash at the end; empty in the vault's root.
     Folder,
-    /// Its title.
     Title,
-    /// Its other names.
     Aliases,
-    /// Its tags.
     Tags,
     /// The date in its frontmatter (`created`, `created_at` or `date`), else at the start of its file name. The time in the
     /// file system is not used: a program that saves by renaming resets it.
@@ -31,11 +28,9 @@ pub enum Field {
     LinksIn,
     /// Links to no note.
     BrokenLinks,
-    /// Open tasks.
     TasksOpen,
     /// Finished tasks.
     TasksDone,
-    /// Its document type.
     DocType,
     /// The names of its frontmatter properties.
     Properties,
@@ -104,7 +99,7 @@ impl Field {
         }
     }
 
-    /// Its name.
+    /// The name in a query.
     pub fn name(&self) -> String {
         let name = match self {
             Self::Id => "id",

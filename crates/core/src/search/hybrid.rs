@@ -84,7 +84,6 @@ pub struct SearchResults {
 /// One note found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundNote {
-    /// The note.
     pub key: NoteKey,
     /// Thousandths by words.
     pub words: u32,
@@ -105,9 +104,7 @@ pub struct FoundSection {
     pub section: usize,
     /// By words and meaning.
     pub score: f32,
-    /// By words.
     pub words: f32,
-    /// By meaning.
     pub meaning: f32,
 }
 

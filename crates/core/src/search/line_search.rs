@@ -53,7 +53,6 @@ pub(super) struct LineSources<'a> {
 /// A note that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineMatch {
-    /// The note.
     pub key: NoteKey,
     /// Ten for the title, five for each tag, one for each line.
     pub score: usize,

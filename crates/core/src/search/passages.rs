@@ -17,7 +17,6 @@ pub const PASSAGES_VERSION: u8 = 1;
 /// One text to embed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Its section.
     pub section: usize,
     /// The note's title, the section's heading, and the piece.
     pub text: String,

@@ -30,7 +30,6 @@ impl Staleness {
 /// A note's staleness, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freshness {
-    /// The verdict.
     pub staleness: Staleness,
     /// The sources that changed, by path.
     pub stale_sources: Vec<StaleSource>,
@@ -45,7 +44,6 @@ pub struct Freshness {
 pub struct StaleSource {
     /// Its path as in `source_refs`.
     pub path: String,
-    /// The change of the source.
     pub change: SourceChange,
     /// When, if known: nanoseconds since 1970.
     pub since_ns: Option<i64>,

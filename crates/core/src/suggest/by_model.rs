@@ -60,7 +60,7 @@ impl Knowledge {
                 whole_sentences(&said, max_chars).ok_or_else(|| unusable("the summary is empty or too long"))?;
             if value.len() < said.len() {
                 warnings
-                    .push("the summary of the language model was too long; its last sentences are left out".to_owned());
+                    .push("the summary of the language model was too long; its last sentences are omitted".to_owned());
             }
             check_grounded(&value, &format!("{title}\n{part}"))?;
             Ok(Answer { value, warnings })
@@ -143,7 +143,7 @@ fn unusable(why: &str) -> TextModelError {
 
 /// A warning about parts that the text does not confirm.
 fn left_out(count: usize, things: &str) -> Option<String> {
-    (count > 0).then(|| format!("the language model named {count} {things}; they are left out"))
+    (count > 0).then(|| format!("the language model named {count} {things}; they are omitted"))
 }
 
 /// The first sentences that fit; `None` if not even one does.

@@ -65,7 +65,6 @@ pub struct SuggestedEntity {
 pub struct Mention {
     /// Counted from 1, frontmatter included.
     pub line: usize,
-    /// The line.
     pub text: String,
 }
 
@@ -172,7 +171,7 @@ impl Knowledge {
         Ok(EntitySuggestions { entities, relations, by_model, warnings })
     }
 
-    /// The notes that a text which is not a note links to, as from the top of the vault.
+    /// The notes that a text which is not a note links to, resolved as in a note at the vault's root.
     fn linked_in_text(&self, text: &str, found: &mut EntityCandidate) {
         let sites = link_sites(text);
         if sites.is_empty() {

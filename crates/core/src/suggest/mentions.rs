@@ -34,7 +34,6 @@ const MAX_UNSPACED: usize = 16;
 pub struct UnlinkedMention {
     /// As written.
     pub name: String,
-    /// The note.
     pub note: NoteKey,
 }
 

@@ -28,7 +28,7 @@ impl SummaryWeights {
     pub const CHOSEN: Self = Self { diversity: 0.7, lead: 0.5, title: 0.3 };
 }
 
-/// A summary.
+/// A summary of a note or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Sentences of the note, unless a language model made them. Empty where it has none.

@@ -26,7 +26,6 @@ pub struct SyncReport {
 /// A note that both sides changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The note.
     pub path: VaultPath,
     /// Where the folder's version was kept; `None` if nothing was changed.
     pub copy: Option<VaultPath>,
@@ -35,7 +34,6 @@ pub struct Conflict {
 /// A note that was not synchronised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedFile {
-    /// The note.
     pub path: VaultPath,
     /// Why the note was skipped.
     pub reason: String,
@@ -100,7 +98,6 @@ pub enum SyncError {
     /// Most notes of a side would be deleted, as after a wrong checkout or an unmounted disk.
     #[error("cannot delete {deleted} of {notes} notes {}: that is more than half", place(*.side))]
     TooManyDeleted {
-        /// The side.
         side: Side,
         /// Notes to delete.
         deleted: usize,

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn end_of_input_is_withheld_for_a_grace_period_while_a_whole_request_is_answered() {
+    async fn end_of_input_is_withheld_while_a_complete_request_is_answered() {
         let busy = || Arc::new(AtomicBool::new(true));
         assert!(withheld(2, busy()).await >= SHORT);
         assert!(withheld(3, busy()).await < SHORT, "the body is incomplete");

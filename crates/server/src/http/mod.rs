@@ -241,10 +241,11 @@ async fn listen(
         stopping: drain,
         resource_metadata,
     });
+    let [metrics, health, ready] = request_guard::MONITORED;
     let monitored: Router = Router::new()
-        .route("/metrics", get(request_guard::metrics))
-        .route("/healthz", get(request_guard::health))
-        .route("/readyz", get(request_guard::ready))
+        .route(metrics, get(request_guard::metrics))
+        .route(health, get(request_guard::health))
+        .route(ready, get(request_guard::ready))
         .with_state(guard.clone());
     let pages = web::pages(settings.explorer.clone());
     #[cfg(feature = "oauth")]
@@ -252,7 +253,6 @@ async fn listen(
     let router = routes
         .layer(from_fn_with_state(guard.clone(), request_guard::admit))
         .merge(pages)
-        .layer(from_fn_with_state(guard.clone(), request_guard::refuse_reserve))
         .merge(monitored)
         .layer(from_fn_with_state(guard.clone(), request_guard::enter));
     let url = HttpSettings { address: bound, ..settings.clone() }.url();

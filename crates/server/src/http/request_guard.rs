@@ -41,6 +41,9 @@ pub(super) struct RequestGuard {
     pub(super) resource_metadata: Option<String>,
 }
 
+/// The paths of monitors: of the metrics, of `health` and of `ready`. They are answered on connections kept for monitors, too.
+pub(super) const MONITORED: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
+
 /// The status of a server whose answers are complete and current.
 const READY: &str = "ok";
 
@@ -64,12 +67,14 @@ const SENT_BY_PAGES: &str =
     "authorization, content-type, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";
 const SEEN_BY_PAGES: &str = "mcp-session-id, www-authenticate, retry-after";
 
-/// The first check, for every path: whether the request is valid and meant for this server.
+/// The first check, for every path: whether the request is valid and meant for this server, and its connection not kept for
+/// monitors.
 pub(super) async fn enter(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = match guard.fault_of(&request) {
         Some(refusal) => refusal,
         None if request.method() == Method::OPTIONS && origin.is_some() => preflight(),
+        None if guard.is_reserved(&request) => busy(),
         None => next.run(request).await,
     };
     if let Some(origin) = origin.filter(|_| response.status() != StatusCode::FORBIDDEN) {
@@ -92,16 +97,7 @@ fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// The second check, for every path but those of monitors: whether the connection is kept for monitors.
-pub(super) async fn refuse_reserve(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
-    let connection = request.extensions().get::<Arc<HttpConnection>>();
-    if connection.is_some_and(|connection| !guard.connections.table.admits(connection)) {
-        return busy();
-    }
-    next.run(request).await
-}
-
-/// The third check, for MCP and the explorer's data: identity, limits, and the body.
+/// The second check, for MCP and the explorer's data: identity, limits, and the body.
 pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let connection = parts.extensions.get::<Arc<HttpConnection>>().cloned();
@@ -273,6 +269,13 @@ impl RequestGuard {
             return Some(refusal(StatusCode::BAD_REQUEST, message));
         }
         None
+    }
+
+    /// Whether a request came on a connection kept for monitors, and is not of a monitor.
+    fn is_reserved(&self, request: &Request) -> bool {
+        let connection = request.extensions().get::<Arc<HttpConnection>>();
+        !MONITORED.contains(&request.uri().path())
+            && connection.is_some_and(|connection| !self.connections.table.admits(connection))
     }
 
     /// The callback for a handler whose response is an endless stream.

@@ -48,7 +48,6 @@ pub(super) enum RequestKind {
 }
 
 struct InFlightRequest {
-    /// Its own length.
     bytes: usize,
     kind: RequestKind,
     lease: Lease,

@@ -21,11 +21,11 @@ const MAX_REFUSALS: usize = 1000;
 /// A parsed line.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// To be handled.
+    /// A valid message.
     Message(Box<ClientJsonRpcMessage>),
-    /// To be answered at once with an error, or with several for a rejected batch.
+    /// An invalid message, answered with an error; a rejected batch is answered with several.
     Refused(Vec<MessageRefusal>),
-    /// To be handled and answered together.
+    /// A valid batch: its responses are sent together.
     Batch(Vec<Incoming>),
     /// Nothing to do: a blank line, a response, a notification without effect here.
     Nothing,

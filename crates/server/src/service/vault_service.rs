@@ -52,7 +52,7 @@ pub trait VaultService: Send + Sync {
         None
     }
 
-    /// Its own metrics.
+    /// Metrics of this vault or graph.
     fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }

@@ -65,8 +65,8 @@ impl OwnerInfo {
 impl std::fmt::Display for OwnerInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.pid, self.command.as_str()) {
-            (0, _) => write!(f, "another quipu process"),
-            (pid, "") => write!(f, "another quipu process (process {pid})"),
+            (0, _) => write!(f, "the owner process"),
+            (pid, "") => write!(f, "the owner process (process {pid})"),
             (pid, command) => write!(f, "`quipu {command}` (process {pid})"),
         }
     }

@@ -32,7 +32,7 @@ const MAX_CONNECTIONS: usize = 1024;
 /// Requests that run at the same time. More would only wait for each other.
 const MAX_RUNNING: usize = 16;
 
-/// Changes queued for a subscriber. Above that, it is told that anything may have changed.
+/// Changes queued for a subscriber. Above that, it gets one notice that anything may have changed.
 const QUEUED: usize = 64;
 
 /// Copies of sessions: a process that serves many clients over HTTP has many.
@@ -300,7 +300,7 @@ impl PeerConnection {
         }
         stream.set_read_timeout(None)?;
         if let Some((mut subscription, watch_files)) = subscription {
-            tracing::info!(version = hello.version, "another process shares the vault");
+            tracing::info!(version = hello.version, "a process connected to this owner");
             // First: the other end expects heartbeats, and what follows can take a while.
             subscription.start(stream.try_clone()?)?;
             if watch_files && let Some(engine) = self.shared.engine() {
@@ -318,7 +318,7 @@ impl PeerConnection {
             let Some(engine) = self.shared.engine() else { return Ok(()) };
             let response = self.shared.answer(&engine, &hello.process, &frame);
             drop(engine);
-            // In this order: `close` waits for the one, then for the other.
+            // Before the permit is dropped: `close` waits first for permits, then for responses being sent.
             let sending = self.shared.sending.take();
             // A process that does not read must not block others.
             drop(permit);
@@ -342,7 +342,7 @@ impl OwnerServerState {
         let failed = |why: String| ResponseMessage::plain(OwnerResponse::Failed(why));
         let request = match serde_json::from_slice(frame) {
             Ok(request) => request,
-            Err(error) => return failed(format!("the process that has this vault open does not understand: {error}")),
+            Err(error) => return failed(format!("the owner process cannot read the request: {error}")),
         };
         let answered = catch_unwind(AssertUnwindSafe(|| match request {
             OwnerRequest::CallTool { key, tool, arguments, session } => {
@@ -384,7 +384,7 @@ impl OwnerServerState {
         }));
         answered.unwrap_or_else(|_| {
             tracing::error!("answering another process failed");
-            failed("the call failed inside the process that has this vault open; its log says why".to_owned())
+            failed("the call failed inside the owner process; its log has the reason".to_owned())
         })
     }
 
@@ -467,7 +467,7 @@ mod tests {
         // Only now: the sender was interrupted between its attempt and its note of it.
         missed.store(true, Ordering::SeqCst);
         assert_eq!(next_change(&told, &missed), Some(VaultChange::ANY));
-        assert_eq!(next_change(&told, &missed), Some(VaultChange::NONE), "it is told once");
+        assert_eq!(next_change(&told, &missed), Some(VaultChange::NONE), "it is reported once");
         drop(changes);
         assert_eq!(next_change(&told, &missed), None);
     }

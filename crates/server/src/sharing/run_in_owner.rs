@@ -82,12 +82,12 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
             Ok((owner, changes)) => match ask(owner, changes, &request) {
                 Ok(outcome) => return outcome,
                 Err(OwnerLost(error)) if retry == Retry::Yes => {
-                    tracing::debug!(%error, "the vault's owner ended before it answered");
+                    tracing::debug!(%error, "the owner process ended before it answered");
                     until = Instant::now() + timeout;
                 }
                 Err(_) => {
                     return CommandOutcome::Failed(
-                        "the server that has this vault open ended before it answered; check whether the command took \
+                        "the owner process ended before it answered; check whether the command took \
                          effect, and run it again if not"
                             .to_owned(),
                     );
@@ -103,7 +103,7 @@ pub fn run_in_owner(root: &Path, command: OwnerCommand) -> CommandOutcome {
             return CommandOutcome::Busy(owner);
         }
         if owner.mode == OwnerMode::Exclusive || (!is_temporary && Instant::now() > until) {
-            tracing::debug!(?owner, "the vault's owner cannot be asked");
+            tracing::debug!(?owner, "cannot connect to the owner process");
             return CommandOutcome::RunHere(None);
         }
         std::thread::sleep(RETRY_INTERVAL);
@@ -122,9 +122,9 @@ fn ask(owner: OwnerClient, mut changes: UnixStream, request: &OwnerRequest<'_>) 
         OwnerResponse::Command(reply) => Ok(CommandOutcome::Reply(reply)),
         OwnerResponse::Failed(why) => Ok(CommandOutcome::Failed(why)),
         other => {
-            tracing::error!(?other, "the vault's owner sent an unexpected response");
+            tracing::error!(?other, "the owner process sent an unexpected response");
             Ok(CommandOutcome::Failed(
-                "the server that has this vault open sent an unexpected response; use the same version of quipu for all \
+                "the owner process sent an unexpected response; use the same version of quipu for all \
                  clients of this vault"
                     .to_owned(),
             ))

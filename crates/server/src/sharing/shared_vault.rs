@@ -95,12 +95,12 @@ impl Attempts<'_> {
     fn lost(&mut self, owner: &Arc<OwnerClient>, OwnerLost(error): &OwnerLost) -> Result<(), String> {
         if is_timeout(error) {
             return Err(format!(
-                "the process that has this vault open (process {}) does not answer; the call may \
+                "the owner process (process {}) does not answer; the call may \
                  have taken effect. End that process if it hangs, then check and retry",
                 owner.owner.pid
             ));
         }
-        tracing::debug!(%error, "no answer from the vault's owner");
+        tracing::debug!(%error, "no answer from the owner process");
         self.is_retry = true;
         // An owner may run for long before it is killed; the next one gets the whole time again.
         self.until += self.started.elapsed();
@@ -280,8 +280,8 @@ fn failed(answer: Result<OwnerResponse, String>) -> ToolError {
     let message = match answer {
         Err(message) | Ok(OwnerResponse::Failed(message)) => message,
         Ok(other) => {
-            tracing::error!(?other, "the vault's owner sent an unexpected response");
-            "the process that has this vault open sent an unexpected response; end it, or restart this one".to_owned()
+            tracing::error!(?other, "the owner process sent an unexpected response");
+            "the owner process sent an unexpected response; end it, or restart this one".to_owned()
         }
     };
     ToolError::new(ToolErrorKind::Provider, message)
@@ -372,7 +372,7 @@ impl SharedVaultState {
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else {
                 return Err(
-                    "no process has this vault open, and this one could not open it; the log has the reason. Retry"
+                    "the vault has no owner process, and this process could not open it; the log has the reason. Retry"
                         .into(),
                 );
             };
@@ -385,7 +385,7 @@ impl SharedVaultState {
     fn wait_for_next_owner(&self, owner: &Arc<OwnerClient>, until: Instant) -> Result<(), String> {
         if Instant::now() > until {
             let pid = owner.owner.pid;
-            return Err(format!("the process that has this vault open (process {pid}) cannot be reached; try again"));
+            return Err(format!("cannot connect to the owner process (process {pid}); retry"));
         }
         let is_same = |ownership: &mut Ownership| matches!(ownership, Ownership::Peer(at) if Arc::ptr_eq(at, owner));
         self.ownership_changed.wait_while_for(&mut self.ownership(), is_same, LONGEST_PAUSE);

@@ -36,7 +36,6 @@ pub(super) struct Hello {
     pub(super) version: String,
     /// Identifies the process.
     pub(super) process: String,
-    /// The purpose of the connection.
     pub(super) purpose: ConnectionPurpose,
 }
 
@@ -304,7 +303,7 @@ fn receive_within(from: &mut impl Read, limit: u32) -> io::Result<Option<Vec<u8>
     from.read_exact(&mut length[read..])?;
     let length = u32::from_le_bytes(length);
     if length > limit {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end speaks another language"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the other process does not use the protocol of quipu"));
     }
     // Grows with what comes: a length alone must not take memory.
     let mut frame = Vec::new();

@@ -20,23 +20,13 @@ pub enum BackupError {
     Exists(PathBuf),
     /// The folder does not exist.
     #[error("cannot write {}: there is no folder {}; create it, or choose another file name", file.display(), folder.display())]
-    NoFolder {
-        /// The folder.
-        folder: PathBuf,
-        /// The copy.
-        file: PathBuf,
-    },
+    NoFolder { folder: PathBuf, file: PathBuf },
     /// The check of the copy failed.
     #[error("the copy is corrupt: {0}; run `quipu doctor`")]
     Unsound(String),
     /// It could not be read or written.
     #[error("cannot write {}: {source}", file.display())]
-    Failed {
-        /// The copy.
-        file: PathBuf,
-        /// The cause.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Failed { file: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 /// Copies a database to a new file.

@@ -129,7 +129,7 @@ impl MemoryDatabase {
         ask(&Self::of_one(view))
     }
 
-    /// Its file.
+    /// The file, unless memory is kept in the process.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }

@@ -36,7 +36,6 @@ pub enum MemoryOpenError {
     Newer {
         /// Memory's file.
         file: PathBuf,
-        /// Its schema.
         found: i64,
         /// This version's schema.
         known: i64,
@@ -98,7 +97,6 @@ pub enum MemoryOpenError {
     Backup {
         /// Memory's file.
         file: PathBuf,
-        /// The cause.
         source: BackupError,
     },
     /// The file system refused: read-only, full, or no permission.
@@ -106,7 +104,6 @@ pub enum MemoryOpenError {
     Failed {
         /// Memory's file.
         file: PathBuf,
-        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

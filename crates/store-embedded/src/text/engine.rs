@@ -13,7 +13,7 @@ use super::directory::IndexDirectory;
 use super::files::findings;
 use super::query::QueryWords;
 use super::schema::{self, IndexFields};
-use super::tally;
+use super::segment_scores;
 use super::tokenizer::{self, WordTokenizer};
 use super::view::IndexView;
 use super::writer::IndexPosition;
@@ -116,7 +116,7 @@ impl TantivyEngine {
             // A query that is a name wants the note of that name first.
             let named = if asked.matched == TextMatch::AnyWord { None } else { words.named(most, fields) };
             let (hits, total) = guarded(|| {
-                tally::search(&asked, named.as_deref(), query.limit, query.among.as_deref(), &view, fields)
+                segment_scores::search(&asked, named.as_deref(), query.limit, query.among.as_deref(), &view, fields)
             })?;
             if !hits.is_empty() {
                 return Ok(TextHits { hits, matched: asked.matched, total });
@@ -143,7 +143,7 @@ impl TantivyEngine {
         guarded(|| {
             words.find_similar(&view, fields)?;
             let most = words.most(&view, fields)?;
-            let hits = tally::rank(&words, most, limit, &view, fields)?;
+            let hits = segment_scores::rank(&words, most, limit, &view, fields)?;
             Ok(RankedText { hits, most: most * bm25::ALL_FIELDS })
         })
     }

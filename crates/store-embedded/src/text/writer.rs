@@ -26,7 +26,6 @@ pub(crate) struct IndexPosition {
 pub(crate) enum TextChange {
     /// Deletes everything.
     Clear,
-    /// Deletes a note.
     Delete(NoteKey),
     /// Adds a note that is not in the index.
     Add(Documents),

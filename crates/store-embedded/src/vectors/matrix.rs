@@ -177,7 +177,7 @@ impl Scan<'_> {
     }
 }
 
-/// The best rows so far: up to twice as many as wanted, so that they are rarely cut.
+/// The best rows so far. It holds up to twice `keep` rows, and is cut to `keep` when full: each cut partitions all rows.
 struct TopRows {
     keep: usize,
     /// A row at or below this is not among the wanted ones.

@@ -77,9 +77,7 @@ pub enum AddressError {
     /// A file that it names cannot be used.
     #[error("{what} {file}: {cause}", file = file.display())]
     File {
-        /// Which file.
         what: &'static str,
-        /// Its path.
         file: PathBuf,
         /// Why.
         cause: String,

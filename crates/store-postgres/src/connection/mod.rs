@@ -119,7 +119,6 @@ pub struct PoolStatus {
     pub idle: usize,
     /// Calls that wait for their share of them.
     pub waiting: usize,
-    /// The limit.
     pub limit: usize,
 }
 
@@ -258,7 +257,7 @@ impl PostgresDatabase {
         outcome
     }
 
-    /// The same for what no follower waits for and no client was told: no follower is woken, and the commit does not wait for the
+    /// The same for changes that no follower waits for and no client was shown: no follower is woken, and the commit does not wait for the
     /// disk.
     pub(crate) fn write_quietly<T>(
         &self,
@@ -309,7 +308,7 @@ impl PostgresDatabase {
         self.commits.of(graph.id)
     }
 
-    /// The connections.
+    /// The state of the connection pool.
     pub fn pool(&self) -> PoolStatus {
         let status = self.pool.status();
         PoolStatus { open: status.size, idle: status.available, waiting: self.shares.waiting(), limit: status.max_size }

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_write_of_observations_warns_and_no_pair_is_left_out_in_silence() {
+    fn every_write_of_observations_warns_and_lists_every_pair() {
         let harness = Harness::new("");
         let told = |tool: &str, arguments: serde_json::Value| harness.called(tool, arguments).warnings;
         let ports = |from: usize| -> Vec<String> {

@@ -325,7 +325,7 @@ All around [[GraphCore]].
     }
 
     #[test]
-    fn embedded_blocks_are_shown_and_missing_ones_are_told() {
+    fn embedded_blocks_are_shown_and_missing_ones_are_reported() {
         let vault = "//- a.md\n![[b#^p]] / ![[b#^item]] / ![[b#^table]] / ![[b#^no]]\n\
             //- b.md\n# H\nfirst\nsecond ^p\n\n- one\n- two ^item\n\n| t |\n|---|\n\n^table\n";
         let harness = Harness::new(vault);

@@ -28,6 +28,7 @@ pub(crate) struct Params {
 enum Mode {
     #[default]
     Any,
+    /// A note has every tag.
     All,
 }
 

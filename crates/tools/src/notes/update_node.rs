@@ -268,7 +268,7 @@ Not a link: `[[Old Name]]`, and [[Older Name]].
     }
 
     #[test]
-    fn the_number_of_rewritten_notes_is_told_where_not_all_are_listed() {
+    fn number_of_rewritten_notes_is_reported_if_the_list_is_cut() {
         let name = "n".repeat(180);
         let linking: String = (0..150).map(|number| format!("//- {name}{number}.md\n[[a]]\n")).collect();
         let harness = Harness::new(&format!("//- a.md\n{linking}"));

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_that_differ_in_case_or_level_can_be_told_apart() {
+    fn headings_that_differ_in_case_or_level_are_distinguished() {
         let harness = Harness::new("//- a.md\n## Bookmarks\none\n### bookmarks\ntwo\n");
         let edits = |heading: &str| json!({"id": "a.md", "edits": [{"op": "delete_section", "heading": heading}]});
         let (_, message) = harness.fails("edit_node", edits("BOOKMARKS"));

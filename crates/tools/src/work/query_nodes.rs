@@ -293,7 +293,7 @@ fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &Query) {
         call.warn(missing_node(snapshot, &echoed(name)));
     }
     if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
-        call.warn(format!("{more} more names in the conditions are no notes"));
+        call.warn(format!("{more} more names in the conditions are not notes"));
     }
     for condition in conditions() {
         let Field::Property(name) = condition.field() else { continue };

@@ -281,7 +281,7 @@ fn names_that_nothing_has_are_pointed_out() {
         let arguments = json!({"where": [{"field": field, "op": "eq", "value": value}]});
         harness.called("query_nodes", arguments).warnings.into_iter().next().unwrap_or_default()
     };
-    assert!(warned("title", "x").contains("broken link"), "told once, by the first answer");
+    assert!(warned("title", "x").contains("broken link"), "reported once, by the first answer");
     assert_eq!(warned("property.statu", "x"), "no note has the property \"statu\"; did you mean property.status?");
     assert_eq!(warned("links_to", "alhpa.md"), "no note has the id \"alhpa.md\"; near names: \"projects/alpha.md\"");
     assert_eq!(warned("property.status", "x"), "");
@@ -329,7 +329,7 @@ fn many_unknown_notes_are_counted() {
     let names: Vec<String> = (0..500).map(|number| format!("nowhere {number}")).collect();
     let where_ = json!([{"field": "links_to", "op": "in", "value": names}]);
     let warnings = harness.called("query_nodes", json!({ "where": where_ })).warnings;
-    assert_eq!((warnings.len(), warnings[5].as_str()), (6, "495 more names in the conditions are no notes"));
+    assert_eq!((warnings.len(), warnings[5].as_str()), (6, "495 more names in the conditions are not notes"));
 }
 
 #[test]

@@ -147,7 +147,11 @@ mod tests {
         assert_eq!((&all[0]["kept"], &all[1]["kept"], &all[2]["kept"]), (&json!(null), &json!(false), &json!(null)));
         let lost = json!({"id": "a.md", "version": all[1]["version"]});
         let (code, message) = harness.fails("revert_node", lost);
-        assert_eq!((code.as_str(), message.contains("its text is not kept")), ("INVALID_PARAMS", true), "{message}");
+        assert_eq!(
+            (code.as_str(), message.contains("Quipu has no copy of its text")),
+            ("INVALID_PARAMS", true),
+            "{message}"
+        );
         let (code, message) = harness.fails("revert_node", json!({"id": "a.md", "version": "0123456789abcdef"}));
         assert_eq!((code.as_str(), message.contains("no such version")), ("INVALID_PARAMS", true), "{message}");
         let (code, _) = harness.fails("node_history", json!({"id": "nowhere.md"}));

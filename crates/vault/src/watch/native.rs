@@ -34,7 +34,6 @@ pub(super) struct Native {
     reached_by: BTreeMap<String, BTreeSet<String>>,
     /// Every link, by path, with the real paths it passes through. For a broken link, the last is its missing target.
     links: BTreeMap<String, Vec<String>>,
-    /// The inverse.
     passed_by: BTreeMap<String, BTreeSet<String>>,
     /// The number of folders and links that need the watch of a real folder.
     uses: BTreeMap<String, usize>,

@@ -20,7 +20,7 @@ const CHANGES: usize = 5;
 const FOLDERS: [&str; 4] = ["", "a/", "a/deep/", "b/"];
 /// The last one is decomposed: other programs write the same name in one piece.
 const STEMS: [&str; 6] = ["one", "two", "Two", "my note", "plan", "cafe\u{301}"];
-/// Each may lead to nothing in some vaults.
+/// In some vaults one of them has no target.
 const LINKS: [(&str, &str); 4] =
     [("ldir", "a"), ("b/in", "../a/deep"), ("z.md", "a/one.md"), ("a/deep/w.md", "../../b/plan.md")];
 const PLACES: [&str; 5] = ["/", "a/", "b/", "a/deep/", "new/"];

@@ -43,7 +43,7 @@ fn no_update_of_two_processes_is_lost() {
 }
 
 #[test]
-fn no_update_is_lost_or_half_applied_when_the_lock_file_is_removed_under_the_writers() {
+fn no_update_is_lost_or_half_applied_when_the_lock_file_is_removed() {
     count_up_together(4, |home| drop(std::fs::remove_file(home.at(".quipu/write.lock"))));
 }
 

@@ -35,7 +35,7 @@ fn watched(home: Home, below: &str, force_poll: bool) -> Watched {
 }
 
 impl Watched {
-    /// Waits until looking at all the told paths has found these notes changed, gone or new.
+    /// Waits until looking at all reported paths has found these notes changed, gone or new.
     fn expect(&self, wanted: &[&str]) {
         let mut missing: BTreeSet<String> = wanted.iter().map(|text| (*text).to_owned()).collect();
         let deadline = Instant::now() + PATIENCE;
@@ -51,7 +51,7 @@ impl Watched {
                 }
                 Ok(WatchEvent::Rescan) => return,
                 Ok(WatchEvent::Warning(text)) => panic!("{text}"),
-                Err(_) => panic!("never told of {missing:?}"),
+                Err(_) => panic!("no report of {missing:?}"),
             }
         }
     }
@@ -67,7 +67,7 @@ impl Watched {
         }
     }
 
-    /// Nothing but what concerns `sentinel`, which is saved now, was told.
+    /// Nothing was reported except `sentinel`, which is saved now.
     fn expect_nothing_before(&self, sentinel: &str) {
         self.home.save(sentinel, "sentinel");
         match self.events.recv_timeout(PATIENCE).unwrap() {

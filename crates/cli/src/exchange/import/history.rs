@@ -48,7 +48,7 @@ impl FileHistory {
         let whole = WholeLog::new(std::mem::take(&mut self.entries))?;
         let fits = (&whole.entities, &whole.observations, &whole.relations)
             == (&self.entities, &self.observations, &self.relations);
-        if fits { Ok(whole) } else { Err("the items of the file are not those that it leaves".to_owned()) }
+        if fits { Ok(whole) } else { Err("replaying it gives other items than the file has".to_owned()) }
     }
 }
 

@@ -10,7 +10,7 @@ mod one_node;
 mod parameters;
 mod writes;
 
-/// The notes of the documents' examples. Their longer texts are told in full where a test needs them.
+/// The notes of the documents' examples. A test that needs a longer text has it in full.
 const ROUX: &str = "\
 //- notes/GraphCore.md
 ---

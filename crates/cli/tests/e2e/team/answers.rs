@@ -118,7 +118,7 @@ fn compare_calls(team: &TeamServer, one: &Server, mut draw: Draw, tools: &[Strin
     let mut differences = Vec::new();
     for _ in 0..calls {
         let (tool, arguments) = draw.call(tools);
-        // A client is told of a problem of a note once, so a random note changes what it is told later.
+        // A client is warned about a problem of a note once, so a random note changes its later warnings.
         let client = if tool == "random_node" { OTHER_CLIENT } else { CLIENT };
         let expected = one.call(client, &tool, arguments.clone());
         let found = team.call_as(client, &tool, arguments.clone());

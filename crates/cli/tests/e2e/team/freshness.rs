@@ -12,7 +12,7 @@ use super::{TeamServer, create_graph, wait_for};
 /// Calls of the random test; more by hand.
 const STEPS: usize = 400;
 
-/// What clients were told: the text of each note, and the observations of each entity.
+/// What clients were shown: the text of each note, and the observations of each entity.
 #[derive(Default)]
 struct Acknowledged {
     notes: BTreeMap<String, String>,

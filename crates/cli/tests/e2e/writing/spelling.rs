@@ -51,7 +51,7 @@ fn a_repeated_delete_leaves_the_note_that_differs_in_case() {
 
 /// The deleted note is in the trash, older than which the present one is.
 #[test]
-fn a_note_that_took_the_name_of_a_deleted_one_is_written_by_the_id_that_was_shown() {
+fn note_that_took_the_name_of_a_deleted_one_is_written_by_the_shown_id() {
     if team_wire::is_wanted() {
         return quipu_testkit::skip("no other program renames notes of a graph");
     }

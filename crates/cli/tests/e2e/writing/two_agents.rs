@@ -1,4 +1,4 @@
-//! Two agents that edit different sections of one note at the same moment: each edit takes effect once, or its agent is told
+//! Two agents that edit different sections of one note at the same moment: each edit takes effect once, or its agent gets an error
 //! why it did not and succeeds after reading again. Random; the text is held against a model.
 
 use quipu_testkit::generate::Random;
@@ -65,7 +65,7 @@ impl Edit {
     }
 }
 
-/// Whether an edit took effect; if not, its agent was told to read the note again.
+/// Whether an edit took effect; if not, the error asked its agent to read the note again.
 fn took_effect(reply: &Value) -> bool {
     let result = &reply["result"];
     if result["isError"] != true {

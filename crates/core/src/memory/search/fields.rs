@@ -3,15 +3,11 @@
 /// A field of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryField {
-    /// The name.
     Name,
-    /// The type.
     Type,
     /// Other names.
     Aliases,
-    /// The description.
     Description,
-    /// The observations.
     Observations,
 }
 

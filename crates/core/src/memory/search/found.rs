@@ -42,7 +42,6 @@ pub struct SearchQuery {
     pub limit: usize,
     /// The project whose members come first, instead of the client's context.
     pub project: Option<EntityId>,
-    /// Which rankings count.
     pub by: SearchBy,
 }
 
@@ -74,7 +73,6 @@ pub struct SubgraphQuery {
 /// An entity that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundEntity {
-    /// The entity.
     pub entity: Entity,
     /// From 0 to 1, comparable between searches: 1 is first in every ranking.
     pub score: f32,

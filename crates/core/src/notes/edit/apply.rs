@@ -260,7 +260,7 @@ fn ends_in_blank_line(text: &[u8]) -> bool {
 }
 
 impl Edit {
-    /// Its `op`.
+    /// The value of `op` in JSON.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Append { .. } => "append",

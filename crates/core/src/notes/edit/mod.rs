@@ -18,57 +18,32 @@ use apply::{AppliedEdits, Refused, apply_edits};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
     /// Adds lines at the end.
-    Append {
-        /// The lines.
-        text: String,
-    },
+    Append { text: String },
     /// Adds lines at the start, below the frontmatter.
-    Prepend {
-        /// The lines.
-        text: String,
-    },
+    Prepend { text: String },
     /// Adds lines at a heading.
     Insert {
-        /// Which heading.
         heading: String,
         /// Where.
         position: Position,
-        /// The lines.
         text: String,
     },
     /// Replaces the text below a heading, subsections included.
-    ReplaceSection {
-        /// Which heading.
-        heading: String,
-        /// The new text.
-        text: String,
-    },
+    ReplaceSection { heading: String, text: String },
     /// Deletes a heading with its text and subsections.
-    DeleteSection {
-        /// Which heading.
-        heading: String,
-    },
+    DeleteSection { heading: String },
     /// Replaces a text below the frontmatter that occurs so many times.
     Replace {
         /// The text, exactly.
         old: String,
-        /// The new text.
         new: String,
         /// How often `old` must occur.
         count: usize,
     },
     /// Sets a frontmatter key.
-    SetProperty {
-        /// The key.
-        key: String,
-        /// Its new value.
-        value: Value,
-    },
+    SetProperty { key: String, value: Value },
     /// Removes a frontmatter key.
-    RemoveProperty {
-        /// The key.
-        key: String,
-    },
+    RemoveProperty { key: String },
     /// Adds tags to the frontmatter.
     AddTags {
         /// The tags, with or without `#`.
@@ -117,9 +92,7 @@ pub struct NoteEdits<'a> {
 /// A note after its edits.
 #[derive(Debug)]
 pub struct EditedNote {
-    /// Its path.
     pub path: VaultPath,
-    /// Its id.
     pub id: NoteId,
     /// The version of the file now. After a dry run it is still the old one.
     pub version: ContentHash,

@@ -73,7 +73,7 @@ fn evicted_connection_is_closed_when_idle_or_streaming() {
 }
 
 #[test]
-fn a_connection_whose_response_is_unread_is_not_evicted_before_the_client_has_it() {
+fn connection_with_an_unread_response_is_not_evicted() {
     let table = table(2);
     let (slow, idle) = (table.add().unwrap(), table.add().unwrap());
     let answered = table.begin_call(&slow);

@@ -95,14 +95,18 @@ fn are_all_in(view: &IndexView, terms: &[Term]) -> tantivy::Result<bool> {
 }
 
 /// The scores of all sections by some terms, deleted sections included.
-fn tallied<'v>(terms: &[ScoredTerm], view: &'v IndexView, fields: &IndexFields) -> tantivy::Result<Vec<Tally<'v>>> {
+fn tallied<'v>(
+    terms: &[ScoredTerm],
+    view: &'v IndexView,
+    fields: &IndexFields,
+) -> tantivy::Result<Vec<SegmentScores<'v>>> {
     let body = fields.body();
     let fields = fields.words.map(|words| CountedField {
         field: words.field,
         occurrence: Occurrence::new(words, view.mean_length(words.field)),
         is_body: words.field == body,
     });
-    let mut tallies: Vec<Tally<'v>> = view.segments().map(|(_, segment)| Tally::new(segment)).collect();
+    let mut tallies: Vec<SegmentScores<'v>> = view.segments().map(|(_, segment)| SegmentScores::new(segment)).collect();
     for term in terms {
         let mut count = 0;
         for tally in &mut tallies {
@@ -122,7 +126,7 @@ struct CountedField {
 }
 
 /// The scores of the sections of one segment.
-struct Tally<'s> {
+struct SegmentScores<'s> {
     segment: &'s SegmentReader,
     /// By document; zero for those that do not match or are deleted.
     scores: Vec<f32>,
@@ -133,7 +137,7 @@ struct Tally<'s> {
     occurrences: Vec<Occurrences>,
 }
 
-impl<'s> Tally<'s> {
+impl<'s> SegmentScores<'s> {
     fn new(segment: &'s SegmentReader) -> Self {
         let documents = segment.max_doc() as usize;
         let (scores, occurrences) = (vec![0.0; documents], vec![Occurrences::default(); documents]);
@@ -250,7 +254,7 @@ impl<'s> Tally<'s> {
 }
 
 /// The score that a section needs to be among the best; zero if all are.
-fn least_of_best(tallies: &[Tally<'_>], limit: usize) -> f32 {
+fn least_of_best(tallies: &[SegmentScores<'_>], limit: usize) -> f32 {
     let scores = tallies.iter().flat_map(|tally| &tally.scores).copied();
     let mut scores: Vec<f32> = scores.filter(|score| *score > 0.0).collect();
     if scores.len() < limit {
@@ -259,10 +263,10 @@ fn least_of_best(tallies: &[Tally<'_>], limit: usize) -> f32 {
     *scores.select_nth_unstable_by(limit - 1, |a, b| b.total_cmp(a)).1
 }
 
-fn best(tallies: &[Tally<'_>], limit: usize) -> tantivy::Result<Vec<TextHit>> {
+fn best(tallies: &[SegmentScores<'_>], limit: usize) -> tantivy::Result<Vec<TextHit>> {
     let least = least_of_best(tallies, limit);
     let mut hits = Vec::new();
-    for Tally { segment, scores, .. } in tallies {
+    for SegmentScores { segment, scores, .. } in tallies {
         let places = segment.fast_fields().u64(PLACE)?;
         let good = (0..).zip(scores).filter(|(_, score)| **score > 0.0 && **score >= least);
         hits.extend(good.filter_map(|(document, score)| {
