@@ -9,6 +9,7 @@ mod search;
 mod table;
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 
@@ -26,7 +27,14 @@ pub(crate) fn size(text: &str) -> anyhow::Result<usize> {
     Ok(digits.parse::<usize>().with_context(|| format!("`{text}` is no size; try 10k"))? * factor)
 }
 
-pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
+/// How the page starts to say what its figures were measured on.
+const MADE: &str = "Made by `cargo xtask bench --write` ";
+
+/// `earlier` is the page to compare with, by default the one that `write` replaces.
+pub(crate) fn run(sizes: &[usize], earlier: Option<&str>, write: bool) -> anyhow::Result<()> {
+    let file = shell::root().join("docs/benchmarks.md");
+    let earlier = earlier.map_or(file.as_path(), Path::new);
+    let earlier = fs::read_to_string(earlier).with_context(|| earlier.display().to_string())?;
     let binary = shell::build_binary(Profile::Release)?;
     let mut table = Table::default();
     for notes in sizes {
@@ -42,11 +50,9 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
         measure::engine(&vault, &mut table)?;
         search::run(&binary, home.path(), *notes, &mut table)?;
     }
-    let file = shell::root().join("docs/benchmarks.md");
-    let committed = CommittedTable::read(&fs::read_to_string(&file).with_context(|| file.display().to_string())?);
-    println!("\nIn parentheses: what docs/benchmarks.md has.\n\n{}", table.beside(&committed, sizes));
+    let page = format!("{}\n{}", about(&earlier)?, table.to_markdown(&CommittedTable::read(&earlier), sizes));
+    println!("\n{page}");
     if write {
-        let page = format!("{}\n{}", about()?, table.to_markdown(sizes));
         fs::write(&file, page).with_context(|| file.display().to_string())?;
     }
     let over = table.over_budget();
@@ -54,13 +60,16 @@ pub(crate) fn run(sizes: &[usize], write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn about() -> anyhow::Result<String> {
+fn about(earlier: &str) -> anyhow::Result<String> {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |it| it.1);
     let cores = std::thread::available_parallelism()?;
     let rustc = shell::output(&mut shell::command("rustc", &["--version"]))?;
+    let made_earlier =
+        earlier.lines().find_map(|line| line.strip_prefix(MADE)).context("the earlier page has no source")?;
     Ok(format!(
-        "# Benchmarks\n\nMade by `cargo xtask bench --write` on {cores} cores of {model}, {}.\n\n\
+        "# Benchmarks\n\n{MADE}on {cores} cores of {model}, {}.\n\n\
+         - In parentheses: an earlier figure, if there is one, made {made_earlier}\n\
          - Times are in milliseconds unless stated otherwise. The column \"grows as n^\" is the exponent of growth with the \
          number of notes: 1 is linear.\n\
          - Vaults are generated from a seed: Zipf-distributed words, five links per note, every seventh note Japanese.\n\

@@ -24,9 +24,11 @@ impl CommittedTable {
         Self { rows: rows.collect() }
     }
 
-    /// A cell with something in it.
+    /// The figure in a cell, without the earlier one that follows it in parentheses.
     pub(crate) fn cell(&self, row: &str, column: &str) -> Option<&str> {
-        self.rows.get(row)?.get(column).map(String::as_str).filter(|cell| !cell.is_empty())
+        let cell = self.rows.get(row)?.get(column)?;
+        let figure = cell.split_once(" (").map_or(cell.as_str(), |(figure, _)| figure);
+        (!figure.is_empty()).then_some(figure)
     }
 }
 
@@ -45,5 +47,11 @@ mod tests {
         assert_eq!((table.cell("a", "full"), table.cell("a", "other")), (Some("1.0"), None));
         assert_eq!((table.cell("b", "full"), table.cell("a", "none")), (None, None));
         assert_eq!(CommittedTable::read("no table").cell("a", "full"), None);
+    }
+
+    #[test]
+    fn earlier_figure_of_a_cell_does_not_count() {
+        let table = CommittedTable::read("| | 1000 |\n|---|---|\n| a | 4 / 5 (6 / 7) |\n");
+        assert_eq!(table.cell("a", "1000"), Some("4 / 5"));
     }
 }

@@ -57,9 +57,12 @@ cargo xtask load [--clients N] [--seconds N] [--release]
 cargo xtask instructions [--write]         counts the instructions of the hot paths; fails where one takes 10 % more than it did;
                                            --write accepts the counts
 cargo xtask latency [--write]              measures a call to the owner, through the socket and over HTTP
-cargo xtask bench [--sizes 1k,10k,100k] [--meaning] [--write]
-                                           measures the release build against the budgets; --meaning measures only how
-                                           soon a fresh vault can be searched by meaning; --write updates docs/
+cargo xtask bench [--sizes 1k,10k,100k] [--before FILE] [--write]
+                                           measures the release build against the budgets, beside the earlier figures in
+                                           docs/benchmarks.md or another FILE; --write updates docs/
+cargo xtask bench --meaning [--sizes 1,10,50] [--write]
+                                           measures how soon a fresh vault of so many MB can be searched by meaning;
+                                           --write updates the rows of these sizes in docs/
 cargo xtask memory duplicates|recall|speed|vectors|wire [SIZES]
                                            measures memory: duplicates and recall on real data, speed of the library
                                            without and with vectors, and speed over stdio beside the reference server
@@ -80,7 +83,7 @@ fn main() -> anyhow::Result<ExitCode> {
         None => bail!("which command?\n{HELP}"),
     };
     if options.has("--help") {
-        println!("{}", help_of(command).unwrap_or(HELP));
+        println!("{}", help_of(command).as_deref().unwrap_or(HELP));
         return Ok(ExitCode::SUCCESS);
     }
     options.must_be_known_to(command)?;
@@ -100,8 +103,7 @@ fn main() -> anyhow::Result<ExitCode> {
             share::run(&shell::build_binary(options.profile())?, kills, seed)
         }
         "team" if options.has("--scale") => {
-            let sizes = options.value("--sizes").unwrap_or("1k,10k,100k");
-            let sizes = sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?;
+            let sizes = options.sizes("1k,10k,100k")?;
             team::scale::run(&shell::build_binary(options.profile())?, &sizes, options.has("--write"))
         }
         "team" if options.has("--answers") => team::answers(options.number("--answers")?.context("--answers N")?),
@@ -121,11 +123,8 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         "instructions" => instructions::run(options.has("--write"), &mut steps::Tally::default()),
         "latency" => latency::run(options.has("--write")),
-        "bench" if options.has("--meaning") => bench::meaning::run(options.has("--write")),
-        "bench" => {
-            let sizes = options.value("--sizes").unwrap_or("1k,10k");
-            bench::run(&sizes.split(',').map(bench::size).collect::<anyhow::Result<Vec<_>>>()?, options.has("--write"))
-        }
+        "bench" if options.has("--meaning") => bench::meaning::run(&options.sizes("1,10,50")?, options.has("--write")),
+        "bench" => bench::run(&options.sizes("1k,10k")?, options.value("--before"), options.has("--write")),
         "memory" => memory::run(options.0),
         "eval" if options.has("--weights") => eval::choose_weights(options.value("--set")),
         "eval" => eval::run(options.value("--set"), options.has("--words"), options.has("--write")),
@@ -145,11 +144,10 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 /// The lines of the help that are about one command.
-fn help_of(command: &str) -> Option<&'static str> {
-    let starts = |at: usize| HELP[at..].strip_prefix("cargo xtask ").is_some_and(|rest| rest.starts_with(command));
-    let (start, _) = HELP.match_indices("cargo xtask ").find(|(at, _)| starts(*at))?;
-    let end = HELP[start..].find("\ncargo xtask ").map_or(HELP.len(), |length| start + length);
-    Some(&HELP[start..end])
+fn help_of(command: &str) -> Option<String> {
+    let commands = HELP.split("cargo xtask ").filter(|help| help.split([' ', '\n']).next() == Some(command));
+    let help = commands.map(|help| format!("cargo xtask {}\n", help.trim_end())).collect::<String>();
+    (!help.is_empty()).then_some(help)
 }
 
 /// The arguments after the command.
@@ -179,7 +177,27 @@ impl Options<'_> {
         self.0.get(at + 1).map(String::as_str)
     }
 
+    fn sizes(&self, usual: &str) -> anyhow::Result<Vec<usize>> {
+        self.value("--sizes").unwrap_or(usual).split(',').map(bench::size).collect()
+    }
+
     fn number(&self, flag: &str) -> anyhow::Result<Option<u64>> {
         self.value(flag).map(|text| text.parse().with_context(|| format!("{flag} {text}"))).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_knows_the_options_of_all_its_lines_of_help_and_no_others() {
+        let is_known = |command, option: &str| Options(&[option.to_owned()]).must_be_known_to(command).is_ok();
+        for (command, option) in
+            [("bench", "--before"), ("bench", "--meaning"), ("eval", "--write"), ("eval", "--weights")]
+        {
+            assert!(is_known(command, option), "{command} {option}");
+        }
+        assert!(!is_known("bench", "--weights") && !is_known("eval", "--weight"));
     }
 }

@@ -51,19 +51,8 @@ impl Table {
         self.rows.iter().filter(|row| row.is_over_budget()).map(|row| row.label.as_str()).collect()
     }
 
-    /// For the terminal: each figure with the committed one in parentheses.
-    pub(super) fn beside(&self, committed: &CommittedTable, sizes: &[usize]) -> String {
-        self.page(sizes, |row, notes, figure| match committed.cell(row, &notes.to_string()) {
-            Some(before) => format!("{figure} ({before})"),
-            None => figure,
-        })
-    }
-
-    pub(super) fn to_markdown(&self, sizes: &[usize]) -> String {
-        self.page(sizes, |_, _, figure| figure)
-    }
-
-    fn page(&self, sizes: &[usize], cell: impl Fn(&str, usize, String) -> String) -> String {
+    /// Each figure with the earlier one, if there is one, in parentheses.
+    pub(super) fn to_markdown(&self, earlier: &CommittedTable, sizes: &[usize]) -> String {
         let mut page = String::from("| |");
         for notes in sizes {
             let _ = write!(page, " {notes} |");
@@ -76,9 +65,12 @@ impl Table {
         for row in &self.rows {
             let _ = write!(page, "\n| {} |", row.label);
             for notes in sizes {
-                let figure = row.figures.iter().find(|(at, _)| at == notes);
-                let shown = figure.map_or(String::new(), |(_, figure)| cell(&row.label, *notes, figure.shown()));
-                let _ = write!(page, " {shown} |");
+                let figure = row.figures.iter().find(|(at, _)| at == notes).map(|(_, figure)| figure.shown());
+                let cell = match (figure, earlier.cell(&row.label, &notes.to_string())) {
+                    (Some(figure), Some(earlier)) => format!("{figure} ({earlier})"),
+                    (figure, _) => figure.unwrap_or_default(),
+                };
+                let _ = write!(page, " {cell} |");
             }
             let budget =
                 row.budget.map_or(String::new(), |[a, b, c]| format!("{} / {} / {}", shown(a), shown(b), shown(c)));
@@ -145,12 +137,25 @@ mod tests {
             table.add("index", notes, time, Some([5.0, 50.0, 300.0]));
         }
         table.add_percentiles("other", 1_000, (0.25, 0.5), None);
-        let page = table.to_markdown(&[1_000, 10_000, 100_000]);
+        let sizes = [1_000, 10_000, 100_000];
+        let page = table.to_markdown(&CommittedTable::default(), &sizes);
         assert!(page.contains("| index | 2.00 | 20.0 | 400 | 1.00, 1.30 | 5.00 / 50.0 / 300 | **fail** |"), "{page}");
         assert!(page.contains("| other | 0.250 / 0.500 |  |  |  |  |  |"), "{page}");
         assert_eq!(table.over_budget(), ["index"]);
-        let committed = CommittedTable::read("| | 1000 | 10000 |\n|---|---|---|\n| index | 3.00 | |\n");
-        let page = table.beside(&committed, &[1_000, 10_000]);
-        assert!(page.contains("| index | 2.00 (3.00) | 20.0 |"), "{page}");
+    }
+
+    #[test]
+    fn a_cell_shows_the_earlier_figure_beside_the_new_one() {
+        let mut table = Table::default();
+        table.add("index", 1_000, 2.0, None);
+        table.add("index", 10_000, 20.0, None);
+        table.add_percentiles("other", 1_000, (0.25, 0.5), None);
+        let page = "| | 1000 | 10000 |\n|---|---|---|\n| index | 3.00 | |\n| other | 1.25 / 1.50 | 7.00 |\n";
+        let written = table.to_markdown(&CommittedTable::read(page), &[1_000, 10_000]);
+        assert!(written.contains("| index | 2.00 (3.00) | 20.0 |"), "{written}");
+        assert!(written.contains("| other | 0.250 / 0.500 (1.25 / 1.50) |  |"), "{written}");
+        // The next run compares with the new figures of the page, not with their earlier ones.
+        let next = table.to_markdown(&CommittedTable::read(&written), &[1_000, 10_000]);
+        assert!(next.contains("| index | 2.00 (2.00) | 20.0 (20.0) |"), "{next}");
     }
 }
