@@ -205,6 +205,45 @@ fn every_tool_has_a_file_of_its_name() {
     assert!(tools >= 15, "docs/tools.md lists {tools} tools");
 }
 
+/// The most lines of a function, and of a file without its tests.
+const MOST_LINES: (usize, usize) = (80, 600);
+
+#[test]
+fn functions_and_files_are_short() {
+    for (path, text) in product_files().into_iter().filter(|(path, _)| !path.contains("test")) {
+        let source = without_tests(&text);
+        let lines = source.lines().count();
+        assert!(lines <= MOST_LINES.1, "{path} has {lines} lines; split it, at most {} are allowed", MOST_LINES.1);
+        let long = function_lengths(source).into_iter().find(|(_, length)| *length > MOST_LINES.0);
+        assert!(long.is_none(), "{path}:{long:?}: (line, length); at most {} lines are allowed", MOST_LINES.0);
+    }
+}
+
+/// Where each function starts, and its lines. Formatted code ends it at its indentation: with a brace, a declaration with `;`.
+fn function_lengths(source: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = source.lines().collect();
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let is_start = |line: &str| {
+        let words = line.trim_start().split(' ');
+        let mut words = words.skip_while(|word| word.starts_with("pub") || ["const", "async", "unsafe"].contains(word));
+        words.next() == Some("fn")
+    };
+    let length = |at: usize| {
+        let is_end = |line: &&str| {
+            let is_own = indentation(line) == indentation(lines[at]);
+            is_own && (line.trim_start() == "}" || line.ends_with(';') || line.ends_with("{}"))
+        };
+        lines[at..].iter().position(|line| is_end(line)).map_or(1, |lines| lines + 1)
+    };
+    (0..lines.len()).filter(|at| is_start(lines[*at])).map(|at| (at + 1, length(at))).collect()
+}
+
+#[test]
+fn lengths_of_functions_are_counted() {
+    let source = "pub(crate) async fn one(\n    a: u8,\n) {\n    a;\n}\n\ntrait T {\n    fn two(&self);\n    fn three() {\n        x();\n    }\n}\n";
+    assert_eq!(function_lengths(source), [(1, 5), (8, 1), (9, 3)]);
+}
+
 /// A source up to its tests.
 fn without_tests(source: &str) -> &str {
     source.split("\nmod tests {").next().unwrap_or_default()

@@ -31,6 +31,6 @@ pub use diff::unified_diff;
 pub use dot_products::{dot_product, dot_products};
 pub use knowledge::{Knowledge, Parts, ReadNote};
 pub use quote::{on_one_line, quoted, shell_quoted};
-pub use recent::{ChangeCursor, ChangeKind, RecentChange, RecentChanges, RecentError, RecentFilter};
+pub use recent::{ChangeCursor, ChangeKind, RecentChange, RecentChangePage, RecentError, RecentFilter};
 pub use request::{InvalidKey, RequestKey};
 pub use session::{Extent, Session, SessionChanges, ShownVersion};

@@ -44,20 +44,15 @@ pub struct RecentFilter {
 /// The subject of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// Notes.
     Note,
-    /// An entity.
     Entity,
-    /// An observation.
     Observation,
-    /// A relation.
     Relation,
 }
 
 /// One change.
 #[derive(Debug, Clone)]
 pub enum RecentChange {
-    /// A write of notes.
     Notes(LoggedWrite),
     /// A change to memory.
     Memory(LoggedChange),
@@ -65,7 +60,7 @@ pub enum RecentChange {
 
 /// The changes that match.
 #[derive(Debug)]
-pub struct RecentChanges {
+pub struct RecentChangePage {
     /// Newest first.
     pub changes: Vec<RecentChange>,
     /// Where to go on, towards newer changes.
@@ -150,7 +145,11 @@ impl ChangeKind {
 
 impl Knowledge {
     /// The changes to notes and, if given, to memory.
-    pub fn recent_changes(&self, memory: Option<&Memory>, filter: &RecentFilter) -> Result<RecentChanges, RecentError> {
+    pub fn recent_changes(
+        &self,
+        memory: Option<&Memory>,
+        filter: &RecentFilter,
+    ) -> Result<RecentChangePage, RecentError> {
         let newest =
             self.vault.writes(&WriteFilter { limit: 1, ..WriteFilter::default() }).map_err(IndexError::from)?;
         let head = ChangeCursor {
@@ -201,7 +200,7 @@ impl Knowledge {
         };
         let searched_since_ns = notes.since_ns.max(learned.since_ns);
         let (changes, cursor, is_cut) = selected(merged(notes.found, learned.found), filter, after, head);
-        Ok(RecentChanges { changes, cursor, is_cut, searched_since_ns })
+        Ok(RecentChangePage { changes, cursor, is_cut, searched_since_ns })
     }
 }
 
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_searched_until_enough_changes_match_and_its_end_is_told() {
+    fn log_is_searched_until_enough_changes_match_and_its_end_is_reported() {
         let since_ns = i64::MIN;
         let filter = RecentFilter {
             since_ns,

@@ -21,7 +21,7 @@ use quipu_testkit::{FixedClock, MemMemoryStorage, MemNoteStorage, MemSources, Me
 const ALL: DetailPart = DetailPart { observations_offset: 0, relations_offset: 0, limit: 1000 };
 
 /// A vault and a memory, open together.
-struct Desk {
+struct BridgeFixture {
     clock: Arc<FixedClock>,
     vault: Arc<MemVault>,
     index: MemNoteStorage,
@@ -31,7 +31,7 @@ struct Desk {
     client: Session,
 }
 
-impl Desk {
+impl BridgeFixture {
     fn new(fixture: &str) -> Self {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
@@ -134,7 +134,7 @@ fn to(path: &str, link: &str) -> Vec<(String, String)> {
 
 #[test]
 fn link_resolves_as_in_a_note_at_the_vault_root() {
-    let desk = Desk::new("//- deep/Plan.md\n---\naliases: [roadmap]\n---\n//- other.md\n//- a b.md\n");
+    let desk = BridgeFixture::new("//- deep/Plan.md\n---\naliases: [roadmap]\n---\n//- other.md\n//- a b.md\n");
     let id = desk.entity(
         "Ada",
         "Owns [[plan#Goals|the plan]]",
@@ -149,7 +149,7 @@ fn link_resolves_as_in_a_note_at_the_vault_root() {
 
 #[test]
 fn broken_link_resolves_when_its_note_appears() {
-    let desk = Desk::new("");
+    let desk = BridgeFixture::new("");
     let id = desk.entity("Ada", "", &["[[plan]]"]);
     assert!(desk.notes(id).is_empty());
     desk.vault.put("x/plan.md", "text");
@@ -165,7 +165,7 @@ fn broken_link_resolves_when_its_note_appears() {
 #[test]
 fn renamed_note_keeps_its_links_without_rewriting_text() {
     for update_links in [false, true] {
-        let desk = Desk::new("//- plan.md\ntext\n");
+        let desk = BridgeFixture::new("//- plan.md\ntext\n");
         let id = desk.entity("Ada", "[[Plan]]", &["[[plan|it]]"]);
         desk.rename("plan.md", "Old plan", update_links).unwrap();
         assert_eq!(desk.notes(id), to("Old plan.md", "Plan"));
@@ -189,7 +189,7 @@ fn renamed_note_keeps_its_links_without_rewriting_text() {
 
 #[test]
 fn a_rename_that_fails_leaves_links_as_they_were() {
-    let desk = Desk::new("//- plan.md\ntext\n");
+    let desk = BridgeFixture::new("//- plan.md\ntext\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     desk.vault.refuse_writes();
     desk.rename("plan.md", "Other", false).unwrap_err();
@@ -201,16 +201,16 @@ fn a_rename_that_fails_leaves_links_as_they_were() {
 
 #[test]
 fn reused_name_still_links_to_the_renamed_note() {
-    let desk = Desk::new("//- x/plan.md\nfirst\n//- draft.md\nsecond\n");
+    let desk = BridgeFixture::new("//- x/plan.md\nfirst\n//- draft.md\nsecond\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
-    // At the top of the vault, where it would win.
+    // At the vault's root, where it would win.
     desk.rename("draft.md", "plan", false).unwrap();
     assert_eq!(desk.notes(id), to("x/plan.md", "plan"));
 }
 
 #[test]
 fn note_moved_by_another_program_keeps_its_links() {
-    let desk = Desk::new("//- plan.md\ntext\n//- same.md\ncopy\n//- twin.md\ncopy\n");
+    let desk = BridgeFixture::new("//- plan.md\ntext\n//- same.md\ncopy\n//- twin.md\ncopy\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     desk.move_file("plan.md", "archive/Old.md");
     assert_eq!(desk.notes(id), to("archive/Old.md", "plan"));
@@ -238,7 +238,7 @@ fn note_moved_by_another_program_keeps_its_links() {
 #[test]
 fn move_seen_in_two_scans_is_recognized() {
     for first in ["plan.md", "new.md"] {
-        let desk = Desk::new("//- plan.md\ntext\n");
+        let desk = BridgeFixture::new("//- plan.md\ntext\n");
         let id = desk.entity("Ada", "[[plan]]", &[]);
         moved(&desk.vault, "plan.md", "new.md");
         desk.knowledge.read(&desk.client, first).unwrap();
@@ -246,7 +246,7 @@ fn move_seen_in_two_scans_is_recognized() {
         assert_eq!(desk.notes(id), to("new.md", "plan"), "{first} is asked for first");
     }
     // Long after, it is another file.
-    let desk = Desk::new("//- plan.md\ntext\n");
+    let desk = BridgeFixture::new("//- plan.md\ntext\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     desk.vault.remove("plan.md");
     desk.sync();
@@ -258,7 +258,7 @@ fn move_seen_in_two_scans_is_recognized() {
 
 #[test]
 fn deleted_note_breaks_links_and_a_restored_one_repairs_them() {
-    let desk = Desk::new("//- plan.md\ntext\n");
+    let desk = BridgeFixture::new("//- plan.md\ntext\n");
     let id = desk.entity("Ada", "[[plan]]", &[]);
     desk.rename("plan.md", "Done", false).unwrap();
     desk.knowledge.delete_note(&desk.client, None, "done.md").unwrap();
@@ -270,7 +270,7 @@ fn deleted_note_breaks_links_and_a_restored_one_repairs_them() {
 
 #[test]
 fn merged_and_restored_entities_keep_their_links() {
-    let desk = Desk::new("//- plan.md\ntext\n");
+    let desk = BridgeFixture::new("//- plan.md\ntext\n");
     let (ada, bea) = (desk.entity("Ada", "[[plan]]", &["[[Plan]]"]), desk.entity("Bea", "", &[]));
     desk.rename("plan.md", "Done", false).unwrap();
     desk.memory.merge_entities(ada, bea, &desk.author()).unwrap();
@@ -330,7 +330,7 @@ proptest! {
     /// Whatever happens, an entity speaks of the note it was linked to, if that is there, and of nothing else.
     #[test]
     fn any_history_keeps_every_link(events in prop::collection::vec(event(), 1..40)) {
-        let mut desk = Desk::new("");
+        let mut desk = BridgeFixture::new("");
         let mut sheets: Vec<Sheet> = Vec::new();
         // Of each observation, by its number: the note it links to, and whether it is there.
         let mut links: Vec<(usize, bool)> = Vec::new();

@@ -17,7 +17,7 @@ use quipu_testkit::store_conformance::NoteStorage;
 use quipu_testkit::{FixedClock, MemNoteStorage, MemSources, MemVault};
 
 /// A vault, what is remembered of it, and a client.
-struct Desk {
+struct IndexFixture {
     vault: Arc<MemVault>,
     storage: MemNoteStorage,
     clock: Arc<FixedClock>,
@@ -25,7 +25,7 @@ struct Desk {
     client: Session,
 }
 
-impl Desk {
+impl IndexFixture {
     fn new(fixture: &str) -> Self {
         let clock = Arc::new(FixedClock::default());
         let vault = Arc::new(MemVault::from_fixture(clock.clone(), fixture));
@@ -88,7 +88,7 @@ fn start(vault: &Arc<MemVault>, store: Arc<dyn NoteStore>, clock: &Arc<FixedCloc
 
 #[test]
 fn a_rename_onto_a_note_that_was_deleted_elsewhere_leaves_one_note() {
-    let desk = Desk::new("//- a.md\nA\n//- b.md\nB\n//- c.md\n[[b]]\n");
+    let desk = IndexFixture::new("//- a.md\nA\n//- b.md\nB\n//- c.md\n[[b]]\n");
     desk.vault.remove("b.md");
     desk.rename("a.md", "b", false).unwrap();
     assert_eq!(desk.paths(), ["b.md", "c.md"]);
@@ -100,7 +100,7 @@ fn a_rename_onto_a_note_that_was_deleted_elsewhere_leaves_one_note() {
 
 #[test]
 fn a_new_note_takes_the_id_of_one_that_was_deleted_elsewhere() {
-    let desk = Desk::new("//- Note.md\nold\n");
+    let desk = IndexFixture::new("//- Note.md\nold\n");
     desk.vault.remove("Note.md");
     let new = NewNote { id: "note.md", content: "new", title: None, tags: &[] };
     let read = desk.knowledge.create_note(&desk.client, None, &new).unwrap();
@@ -109,7 +109,7 @@ fn a_new_note_takes_the_id_of_one_that_was_deleted_elsewhere() {
 
 #[test]
 fn a_folder_and_a_file_in_it_may_be_named_together() {
-    let desk = Desk::new("//- d/a.md\nA\n//- d/b.md\nB\n");
+    let desk = IndexFixture::new("//- d/a.md\nA\n//- d/b.md\nB\n");
     desk.vault.remove("d/a.md");
     desk.vault.put("d/c.md", "C");
     desk.sync(&["d", "d/a.md", "d/b.md", "d/c.md"]);
@@ -121,7 +121,7 @@ fn a_folder_and_a_file_in_it_may_be_named_together() {
 
 #[test]
 fn unreadable_file_does_not_block_others() {
-    let desk = Desk::new("//- a.md\nA\n");
+    let desk = IndexFixture::new("//- a.md\nA\n");
     desk.vault.put("locked.md", "L");
     desk.vault.put("b.md", "B");
     desk.vault.refuse_reading("locked.md");
@@ -133,8 +133,8 @@ fn unreadable_file_does_not_block_others() {
 
 #[test]
 fn a_folder_that_cannot_be_read_loses_no_notes() {
-    let desk = Desk::new("//- a.md\n[[b]]\n//- d/b.md\nB\n//- d/e/c.md\nC\n//- de/f.md\nF\n");
-    let everything = |desk: &Desk| desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
+    let desk = IndexFixture::new("//- a.md\n[[b]]\n//- d/b.md\nB\n//- d/e/c.md\nC\n//- de/f.md\nF\n");
+    let everything = |desk: &IndexFixture| desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     desk.vault.refuse_reading("d");
     desk.vault.remove("de/f.md");
     assert_eq!(everything(&desk).removed, 1);
@@ -151,7 +151,7 @@ fn a_folder_that_cannot_be_read_loses_no_notes() {
 
 #[test]
 fn full_scan_sees_a_second_edit_in_the_same_tick_with_the_same_size() {
-    let desk = Desk::new("//- a.md\none [[x]]\n");
+    let desk = IndexFixture::new("//- a.md\none [[x]]\n");
     desk.vault.put("a.md", "two [[y]]\n");
     desk.knowledge.apply(&FileBatch::All, &|_| {}).unwrap();
     let snapshot = desk.knowledge.snapshot();
@@ -161,7 +161,7 @@ fn full_scan_sees_a_second_edit_in_the_same_tick_with_the_same_size() {
 
 #[test]
 fn stored_links_are_reused_and_updated_for_offline_changes() {
-    let desk = Desk::new("//- a.md\n[[b]] [[c]]\n//- b.md\n//- n/c.md\n");
+    let desk = IndexFixture::new("//- a.md\n[[b]] [[c]]\n//- b.md\n//- n/c.md\n");
     desk.knowledge.store_links().unwrap();
     let desk = desk.restarted();
     assert_eq!(desk.targets("a.md"), [Some("b.md".into()), Some("n/c.md".into())]);
@@ -177,11 +177,11 @@ fn stored_links_are_reused_and_updated_for_offline_changes() {
 
 #[test]
 fn stored_links_of_another_set_of_notes_are_ignored() {
-    let other = Desk::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
+    let other = IndexFixture::new("//- a.md\n[[b]]\n//- b.md\n//- c.md\n");
     other.knowledge.store_links().unwrap();
     let kept = other.storage.links().unwrap();
     for foreign in [kept.clone(), kept[..kept.len() - 4].to_vec(), kept[..9].to_vec(), vec![], vec![1; 100]] {
-        let desk = Desk::new("//- a.md\n[[c]]\n//- b.md\n//- c.md\n");
+        let desk = IndexFixture::new("//- a.md\n[[c]]\n//- b.md\n//- c.md\n");
         desk.storage.put_links(&foreign);
         assert_eq!(desk.restarted().targets("a.md"), [Some("c.md".into())]);
     }
@@ -189,7 +189,7 @@ fn stored_links_of_another_set_of_notes_are_ignored() {
 
 #[test]
 fn damaged_stored_links_are_ignored() {
-    let whole = Desk::new("//- a.md\n[[b]] [[none]]\n//- b.md\n[[a]]\n");
+    let whole = IndexFixture::new("//- a.md\n[[b]] [[none]]\n//- b.md\n[[a]]\n");
     whole.knowledge.store_links().unwrap();
     let links = whole.storage.links().unwrap();
     let number = |place: usize, number: u32| {
@@ -210,7 +210,7 @@ fn damaged_stored_links_are_ignored() {
         number(3, 7),
     ];
     for damaged in damaged {
-        let desk = Desk::new("//- a.md\n[[b]] [[none]]\n//- b.md\n[[a]]\n");
+        let desk = IndexFixture::new("//- a.md\n[[b]] [[none]]\n//- b.md\n[[a]]\n");
         desk.storage.put_links(&damaged);
         let desk = desk.restarted();
         assert_eq!(
@@ -220,7 +220,7 @@ fn damaged_stored_links_are_ignored() {
     }
 }
 
-/// A store that can be told to fail.
+/// A store that fails on demand.
 struct Fragile<Store> {
     store: Store,
     broken: Arc<AtomicBool>,
@@ -277,7 +277,7 @@ impl<Store: NoteStore> NoteStore for Fragile<Store> {
 
 #[test]
 fn search_on_a_damaged_text_index_rebuilds_it_and_answers() {
-    let mut desk = Desk::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
+    let mut desk = IndexFixture::new("//- a.md\nanemometer\n//- b.md\nbarometer\n");
     let store = Arc::new(MemNoteStorage::default().open());
     desk.knowledge = start(&desk.vault, store.clone(), &desk.clock);
     let find =
@@ -295,7 +295,7 @@ fn search_on_a_damaged_text_index_rebuilds_it_and_answers() {
 #[test]
 fn changes_that_the_store_refused_are_retried() {
     let broken = Arc::new(AtomicBool::new(false));
-    let mut desk = Desk::new("//- a.md\nA\n");
+    let mut desk = IndexFixture::new("//- a.md\nA\n");
     let store = Fragile { store: MemNoteStorage::default().open(), broken: broken.clone() };
     desk.knowledge = start(&desk.vault, Arc::new(store), &desk.clock);
 
@@ -317,7 +317,7 @@ fn changes_that_the_store_refused_are_retried() {
 
 #[test]
 fn title_change_updates_or_refuses_links_by_title() {
-    let desk = Desk::new("//- foo.md\n---\ntitle: Bar\n---\n//- b.md\n[[Bar]]\n");
+    let desk = IndexFixture::new("//- foo.md\n---\ntitle: Bar\n---\n//- b.md\n[[Bar]]\n");
     // The file stays where it is, and the link would break all the same.
     assert!(matches!(desk.rename("foo.md", "foo", false), Err(NoteError::LinkIntegrity { count: 1, .. })));
     assert_eq!(desk.vault.text("b.md").unwrap(), "[[Bar]]\n");
@@ -327,7 +327,7 @@ fn title_change_updates_or_refuses_links_by_title() {
 
 #[test]
 fn rename_to_a_used_name_is_refused_before_links_are_checked() {
-    let desk = Desk::new("//- a.md\n//- Taken.md\n//- c.md\n[[a]]\n");
+    let desk = IndexFixture::new("//- a.md\n//- Taken.md\n//- c.md\n[[a]]\n");
     for update_links in [false, true] {
         let refused = desk.rename("a.md", "taken", update_links);
         assert!(matches!(refused, Err(NoteError::Exists { .. })), "{refused:?}");
@@ -336,7 +336,7 @@ fn rename_to_a_used_name_is_refused_before_links_are_checked() {
 
 #[test]
 fn a_rename_rewrites_links_to_pages_of_a_site() {
-    let desk = Desk::new(
+    let desk = IndexFixture::new(
         "//- en/docs/pods.md\n//- en/docs/setup/_index.md\n//- en/docs/a.md\n\
          [p](/docs/pods/#x) [s](/docs/setup/) [r]({{< ref \"pods#y\" >}})\n\
          //- b.md\n<a href=\"{{< relref \"/docs/pods\" >}}\">x</a>\n",
@@ -351,7 +351,7 @@ fn a_rename_rewrites_links_to_pages_of_a_site() {
 
 #[test]
 fn a_rename_does_not_make_links_to_other_pages_ambiguous() {
-    let desk = Desk::new("//- one/docs/x.md\n//- two/docs/y.md\n//- a.md\n[x](/docs/x)\n");
+    let desk = IndexFixture::new("//- one/docs/x.md\n//- two/docs/y.md\n//- a.md\n[x](/docs/x)\n");
     let refused = desk.rename("two/docs/y.md", "x", true);
     assert!(matches!(refused, Err(NoteError::LinkCaptured { .. })), "{refused:?}");
     assert_eq!(desk.targets("a.md"), [Some("one/docs/x.md".to_owned())]);
@@ -359,7 +359,7 @@ fn a_rename_does_not_make_links_to_other_pages_ambiguous() {
 
 #[test]
 fn links_to_pages_are_resolved_again_when_notes_change() {
-    let desk = Desk::new("//- ja/a.md\n[x](/docs/x/)\n//- en/docs/x.md\n");
+    let desk = IndexFixture::new("//- ja/a.md\n[x](/docs/x/)\n//- en/docs/x.md\n");
     let put = |path: &str| {
         desk.vault.put(path, "");
         desk.sync(&[path]);
@@ -377,7 +377,7 @@ fn links_to_pages_are_resolved_again_when_notes_change() {
 
 #[test]
 fn rename_does_not_rewrite_links_to_another_note() {
-    let desk = Desk::new("//- Dup.md\n//- a/old.md\n//- a/c.md\n[[Dup]] [[Old]]\n");
+    let desk = IndexFixture::new("//- Dup.md\n//- a/old.md\n//- a/c.md\n[[Dup]] [[Old]]\n");
     let refused = desk.rename("a/old.md", "Dup", true);
     assert!(matches!(refused, Err(NoteError::LinkCaptured { .. })), "{refused:?}");
     assert_eq!(desk.vault.paths(), ["Dup.md", "a/c.md", "a/old.md"]);
@@ -385,7 +385,7 @@ fn rename_does_not_rewrite_links_to_another_note() {
 
 #[test]
 fn a_warning_is_given_once_and_when_it_becomes_true() {
-    let desk = Desk::new("//- a.md\n[[b]] [[gone]] [[gone]]\n//- b.md\nB\n");
+    let desk = IndexFixture::new("//- a.md\n[[b]] [[gone]] [[gone]]\n//- b.md\nB\n");
     assert_eq!(desk.warnings(), ["\"a.md\": broken link to \"gone\""]);
     assert!(desk.warnings().is_empty());
 
@@ -400,7 +400,7 @@ fn a_warning_is_given_once_and_when_it_becomes_true() {
 
 #[test]
 fn repaired_problems_are_not_reported() {
-    let desk = Desk::new("//- a.md\n[[gone]] [[later]]\n");
+    let desk = IndexFixture::new("//- a.md\n[[gone]] [[later]]\n");
     desk.vault.put("a.md", "[[later]]\n");
     desk.sync(&["a.md"]);
     desk.vault.put("later.md", "here\n");
@@ -410,7 +410,7 @@ fn repaired_problems_are_not_reported() {
 
 #[test]
 fn clients_that_read_a_note_are_warned_once_of_its_change() {
-    let desk = Desk::new("//- a.md\none\n");
+    let desk = IndexFixture::new("//- a.md\none\n");
     desk.knowledge.read(&desk.client, "a.md").unwrap();
     desk.vault.put("a.md", "two!\n");
     desk.sync(&["a.md"]);
@@ -426,7 +426,7 @@ fn clients_that_read_a_note_are_warned_once_of_its_change() {
 
 #[test]
 fn listener_gets_changed_notes_and_whether_the_list_changed() {
-    let desk = Desk::new("//- a.md\n[[b]]\n//- b.md\nb\n//- c.md\nc\n");
+    let desk = IndexFixture::new("//- a.md\n[[b]]\n//- b.md\nb\n//- c.md\nc\n");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let log = heard.clone();
     desk.knowledge.on_change(Box::new(move |changes| {
@@ -456,7 +456,7 @@ fn listener_gets_changed_notes_and_whether_the_list_changed() {
 /// As a server on a database starts: what could not be read is read by the next attempt, and notes that a call names come first.
 #[test]
 fn start_in_steps_gives_the_same_index() {
-    let desk = Desk::new("");
+    let desk = IndexFixture::new("");
     for number in 0..2000 {
         desk.vault.put(&format!("n{number}.md"), format!("[[n{}]] [[nowhere]]", (number * 7 + 1) % 2000));
     }

@@ -13,7 +13,7 @@ use quipu_core::ports::{
     FileChange, FileContent, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteHistory, TrashedFile, VaultError,
     VaultFiles, WriteError, WriteFilter, WriteNumber, WriteOrigin,
 };
-use quipu_core::sync::{Base, BaseChange, BaseLog, Direction, Side, Sync, SyncError, SyncOptions, SyncReport};
+use quipu_core::sync::{Base, BaseChange, BaseLog, Side, SyncDirection, SyncError, SyncOptions, SyncReport, SyncRun};
 use quipu_testkit::generate::Random;
 use quipu_testkit::{FixedClock, MemVault};
 
@@ -167,7 +167,7 @@ impl BaseLog for Log<'_> {
     }
 }
 
-fn options(direction: Direction) -> SyncOptions {
+fn options(direction: SyncDirection) -> SyncOptions {
     SyncOptions {
         direction,
         force: false,
@@ -190,7 +190,7 @@ fn texts(files: &MemVault) -> BTreeMap<String, String> {
 /// Runs until there is nothing to do.
 fn settle(folder: &MemVault, graph: &MemVault, log: &mut dyn BaseLog) {
     for _ in 0..4 {
-        let report = Sync { folder, graph, options: options(Direction::Mirror) }.all(log).unwrap();
+        let report = SyncRun { folder, graph, options: options(SyncDirection::Mirror) }.all(log).unwrap();
         assert_eq!(report.skipped, []);
         if report.steps.is_empty() {
             return;
@@ -221,9 +221,9 @@ fn random_histories_converge_and_lose_nothing() {
             let is_raced = below(2) == 0;
             let busy = |files| Busy { files, people: &people, is_raced, left: &left };
             let (here, there) = (busy(&folder), busy(&graph));
-            let direction = [Direction::Push, Direction::Pull, Direction::Mirror][below(3)];
+            let direction = [SyncDirection::Push, SyncDirection::Pull, SyncDirection::Mirror][below(3)];
             let mut log = Log::open(&text, &left, below(200));
-            match (Sync { folder: &here, graph: &there, options: options(direction) }).all(&mut log) {
+            match (SyncRun { folder: &here, graph: &there, options: options(direction) }).all(&mut log) {
                 Ok(_) | Err(SyncError::Write(_) | SyncError::Record(_)) => text = log.text,
                 Err(error) => panic!("seed {seed}: {error}"),
             }
@@ -254,15 +254,15 @@ impl Pair {
     fn of(fixture: &str) -> Self {
         let folder = MemVault::from_fixture(Arc::new(FixedClock::default()), fixture);
         let mut pair = Self { folder, graph: mem(), log: Log::open("", &UNKILLED, 0) };
-        pair.run(Direction::Push);
+        pair.run(SyncDirection::Push);
         pair
     }
 
     fn run_with(&mut self, options: SyncOptions) -> Result<SyncReport, SyncError> {
-        Sync { folder: &self.folder, graph: &self.graph, options }.all(&mut self.log)
+        SyncRun { folder: &self.folder, graph: &self.graph, options }.all(&mut self.log)
     }
 
-    fn run(&mut self, direction: Direction) -> SyncReport {
+    fn run(&mut self, direction: SyncDirection) -> SyncReport {
         self.run_with(options(direction)).unwrap()
     }
 }
@@ -273,16 +273,16 @@ fn push_refuses_a_conflict_and_pull_keeps_both_versions() {
     pair.folder.put("plan.md", "mine");
     pair.graph.put("plan.md", "theirs");
     pair.folder.put("other.md", "y");
-    let pushed = pair.run(Direction::Push);
+    let pushed = pair.run(SyncDirection::Push);
     assert_eq!((pushed.conflicts.len(), pushed.counts(Side::Graph).changed), (1, 1), "the rest is pushed");
     assert_eq!(pair.graph.text("plan.md").unwrap(), "theirs");
-    let pulled = pair.run(Direction::Pull);
+    let pulled = pair.run(SyncDirection::Pull);
     let copy = "plan (conflict 2026-11-18 ada).md";
     assert_eq!(pulled.conflicts[0].copy.as_ref().unwrap().as_str(), copy);
     assert_eq!(pair.folder.text("plan.md").unwrap(), "theirs");
     assert_eq!(pair.folder.text(copy).unwrap(), "mine");
     assert_eq!(pair.graph.text(copy), None, "a pull does not write to the graph");
-    assert!(pair.run(Direction::Push).is_clean());
+    assert!(pair.run(SyncDirection::Push).is_clean());
     assert_eq!(texts(&pair.folder), texts(&pair.graph));
 }
 
@@ -291,7 +291,7 @@ fn force_replaces_the_other_version_and_history_has_it() {
     let mut pair = Pair::of("//- plan.md\nold\n");
     pair.folder.put("plan.md", "mine");
     pair.graph.put("plan.md", "theirs");
-    let pushed = pair.run_with(SyncOptions { force: true, ..options(Direction::Push) }).unwrap();
+    let pushed = pair.run_with(SyncOptions { force: true, ..options(SyncDirection::Push) }).unwrap();
     assert!(pushed.is_clean());
     assert_eq!(pair.graph.text("plan.md").unwrap(), "mine");
     let kept = pair.graph.trashed().unwrap();
@@ -305,12 +305,12 @@ fn renamed_note_keeps_its_history_in_the_graph() {
     let mut pair = Pair::of("//- old.md\ntext\n");
     pair.folder.remove("old.md");
     pair.folder.put("new.md", "text\n");
-    assert_eq!(pair.run(Direction::Push).counts(Side::Graph).moved, 1);
+    assert_eq!(pair.run(SyncDirection::Push).counts(Side::Graph).moved, 1);
     let write = &pair.graph.writes(&WriteFilter::default()).unwrap()[0];
     assert_eq!(write.files[0].from.as_ref().unwrap().as_str(), "old.md");
     pair.folder.remove("new.md");
     pair.folder.put("NEW.md", "text\n");
-    assert_eq!(pair.run(Direction::Push).counts(Side::Graph).moved, 1, "a change of case only");
+    assert_eq!(pair.run(SyncDirection::Push).counts(Side::Graph).moved, 1, "a change of case only");
     assert_eq!(pair.graph.paths(), ["NEW.md"]);
 }
 
@@ -323,7 +323,8 @@ fn first_run_deletes_nothing_and_equal_notes_are_in_sync() {
     graph.put("c.md", "2");
     graph.put("b.md", "3");
     let mut log = Log::open("", &UNKILLED, 0);
-    let report = Sync { folder: &folder, graph: &graph, options: options(Direction::Mirror) }.all(&mut log).unwrap();
+    let report =
+        SyncRun { folder: &folder, graph: &graph, options: options(SyncDirection::Mirror) }.all(&mut log).unwrap();
     assert_eq!((report.counts(Side::Folder).deleted, report.counts(Side::Graph).deleted), (0, 0));
     assert_eq!(report.conflicts.len(), 1);
     assert_eq!(texts(&folder), texts(&graph));
@@ -335,23 +336,23 @@ fn most_notes_are_deleted_only_when_allowed() {
     let fixture: String = (0..20).map(|number| format!("//- n{number}.md\n{number}\n")).collect();
     let mut pair = Pair::of(&fixture);
     (0..12).for_each(|number| pair.folder.remove(&format!("n{number}.md")));
-    let refused = pair.run_with(SyncOptions { allow_deletes: false, ..options(Direction::Push) }).unwrap_err();
+    let refused = pair.run_with(SyncOptions { allow_deletes: false, ..options(SyncDirection::Push) }).unwrap_err();
     assert_eq!(refused.to_string(), "cannot delete 12 of 20 notes in the graph: that is more than half");
     assert_eq!(pair.graph.paths().len(), 20);
-    assert_eq!(pair.run(Direction::Push).counts(Side::Graph).deleted, 12);
+    assert_eq!(pair.run(SyncDirection::Push).counts(Side::Graph).deleted, 12);
 }
 
 #[test]
 fn unreadable_and_excluded_notes_are_not_deleted() {
     let mut pair = Pair::of("//- dir/a.md\n1\n//- b.md\n2\n");
     pair.folder.refuse_reading("dir");
-    let report = pair.run(Direction::Push);
+    let report = pair.run(SyncDirection::Push);
     assert_eq!(report.skipped[0].path.as_str(), "dir/a.md");
     pair.folder.allow_reading();
     // A folder of this name makes the path exist without being a note, as an ignore rule does.
     pair.folder.remove("b.md");
     pair.folder.put("b.md/picture.png", "3");
-    let report = pair.run(Direction::Push);
+    let report = pair.run(SyncDirection::Push);
     assert_eq!((report.excluded.len(), report.is_clean()), (1, true));
     assert_eq!(pair.graph.paths(), ["b.md", "dir/a.md"]);
 }
@@ -360,7 +361,7 @@ fn unreadable_and_excluded_notes_are_not_deleted() {
 fn names_that_differ_only_in_case_are_reported_and_kept() {
     let mut pair = Pair::of("//- Note.md\nupper\n");
     pair.folder.put("note.md", "lower");
-    let report = pair.run(Direction::Mirror);
+    let report = pair.run(SyncDirection::Mirror);
     assert_eq!(report.skipped[0].reason, "its name differs only in case from Note.md");
     assert_eq!(pair.folder.paths(), ["Note.md", "note.md"]);
     assert_eq!(pair.graph.paths(), ["Note.md"]);
@@ -373,7 +374,7 @@ fn dry_run_changes_nothing_and_lists_the_steps() {
     pair.graph.put("a.md", "theirs");
     pair.folder.remove("b.md");
     let before = (texts(&pair.folder), texts(&pair.graph), pair.log.text.clone());
-    let report = pair.run_with(SyncOptions { dry_run: true, ..options(Direction::Mirror) }).unwrap();
+    let report = pair.run_with(SyncOptions { dry_run: true, ..options(SyncDirection::Mirror) }).unwrap();
     assert_eq!((report.steps.len(), report.conflicts.len()), (2, 1));
     assert_eq!((texts(&pair.folder), texts(&pair.graph), pair.log.text.clone()), before);
 }
@@ -384,7 +385,7 @@ fn run_that_was_killed_after_keeping_a_copy_makes_no_second_one() {
     pair.folder.put("a.md", "mine");
     pair.graph.put("a.md", "theirs");
     pair.folder.put("a (conflict 2026-11-18 ada).md", "mine");
-    let report = pair.run(Direction::Mirror);
+    let report = pair.run(SyncDirection::Mirror);
     assert_eq!(report.conflicts.len(), 1);
     assert_eq!(pair.folder.paths(), ["a (conflict 2026-11-18 ada).md", "a.md"]);
     assert_eq!(pair.log.base.len(), 2);

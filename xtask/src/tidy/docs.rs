@@ -205,6 +205,24 @@ fn steps_without_a_call_are_reported() {
     assert!(hops(&steps, "| 3 | `core/src/index/publish.rs` | `no_such` | links |").is_err());
 }
 
+/// The table of limits in CONTRIBUTING.md names each file with a limit, or a folder above it.
+#[test]
+fn files_with_limits_are_in_contributing() {
+    let page = fs::read_to_string(shell::root().join("CONTRIBUTING.md")).unwrap();
+    let table = page.split("\n## Where limits are set\n").nth(1).expect("the heading of the table");
+    let table = table.split("\n## ").next().unwrap_or_default();
+    let named: Vec<&str> = in_backticks(table).filter(|name| name.starts_with("crates/")).collect();
+    let mut checked = 0;
+    for (path, text) in super::product_files().into_iter().filter(|(path, _)| !path.contains("test")) {
+        if super::without_tests(&text).contains("const MAX_") {
+            let is_named = |name: &&str| path == **name || name.ends_with('/') && path.starts_with(*name);
+            assert!(named.iter().any(is_named), "{path} has a limit; CONTRIBUTING.md does not say where it is set");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 100, "{checked} files with limits");
+}
+
 /// The last column of the tables of attacks names tests: functions, files by the end of their path without `src/`, or
 /// scripts in `tests/explorer`. The table of campaigns names commands instead.
 #[test]

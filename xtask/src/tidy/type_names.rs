@@ -1,14 +1,24 @@
 //! One name, one type: no two types of the product have the same name, so a name in a review or a stack trace says which one.
 //!
 //! One convention is exempt: a tool's file and a command's file are a namespace. They have `Params`, `Output`, parts of these
-//! that only this file sees, and the type that is named for the tool or the command.
+//! that only this file sees, and the type that is named for the tool or the command. None of them has the name of a type of the
+//! domain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{product_files, without_tests};
 
 /// The parts of a tool that every tool has.
 const SHARED: [&str; 2] = ["Params", "Output"];
+
+/// The domain: its names mean one thing everywhere.
+const DOMAIN: &str = "crates/core/src/";
+
+/// Types and traits of the prelude, and `Debug`.
+const STANDARD: [&str; 18] = [
+    "Box", "Clone", "Copy", "Debug", "Default", "Drop", "Eq", "Fn", "From", "Into", "Iterator", "Option", "Ord",
+    "Result", "Send", "String", "Sync", "Vec",
+];
 
 /// Where each file is one tool or one command.
 const ONE_EACH: [&str; 2] = ["crates/tools/src/", "crates/cli/src/commands/"];
@@ -16,9 +26,16 @@ const ONE_EACH: [&str; 2] = ["crates/tools/src/", "crates/cli/src/commands/"];
 #[test]
 fn every_type_has_its_own_name() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (path, text) in product_files().into_iter().filter(|(path, _)| !path.contains("test")) {
-        for (name, is_private) in declared(&text) {
-            if !is_exempt(&path, name, is_private) {
+    let files: Vec<_> = product_files().into_iter().filter(|(path, _)| !path.contains("test")).collect();
+    let of_domain: BTreeSet<&str> = files
+        .iter()
+        .filter(|(path, _)| path.starts_with(DOMAIN))
+        .flat_map(|(_, text)| declared(text))
+        .filter_map(|(name, is_private)| (!is_private).then_some(name))
+        .collect();
+    for (path, text) in &files {
+        for (name, is_private) in declared(text) {
+            if of_domain.contains(name) || !is_exempt(path, name, is_private) {
                 places.entry(name.to_owned()).or_default().push(path.clone());
             }
         }
@@ -26,6 +43,14 @@ fn every_type_has_its_own_name() {
     assert!(places.len() > 500, "only {} types were found", places.len());
     places.retain(|_, files| files.len() > 1);
     assert!(places.is_empty(), "several types have the same name; rename all but one: {places:#?}");
+}
+
+#[test]
+fn no_type_has_the_name_of_a_standard_one() {
+    for (path, text) in product_files() {
+        let named = declared(&text).find(|(name, _)| STANDARD.contains(name));
+        assert!(named.is_none(), "{path} declares {named:?}, which hides the standard one");
+    }
 }
 
 fn is_exempt(path: &str, name: &str, is_private: bool) -> bool {

@@ -4,7 +4,7 @@
 use super::{files, markdown_files, rust_files, without_tests};
 
 /// A word or phrase in lower case, and what to write instead.
-const WORDS: [(&str, &str); 37] = [
+const WORDS: [(&str, &str); 49] = [
     ("whoever", "the actor: the client, the owner process, the caller"),
     ("whomever", "the actor: the client, the owner process, the caller"),
     ("nobody", "the actor: no client, no other process"),
@@ -42,10 +42,22 @@ const WORDS: [(&str, &str); 37] = [
     ("for good", "permanently"),
     ("said no", "refused, failed"),
     ("tells no tales", "reveals no internals"),
+    ("none twice", "without duplicates"),
+    ("lead to nothing", "have no target"),
+    ("leads to nothing", "has no target"),
+    ("in silence", "without a warning"),
+    ("top of the vault", "the vault's root folder"),
+    ("told apart", "distinguished"),
+    ("told otherwise", "by default, unless set"),
+    ("told of", "warned about, shown"),
+    ("is told", "gets, is notified of, is reported"),
+    ("are told", "get, are notified of, are reported"),
+    ("was told", "was shown, got"),
+    ("were told", "were shown, got"),
 ];
 
 /// Comments that say nothing about the field or function below them.
-const EMPTY_COMMENTS: [&str; 8] = [
+const EMPTY_COMMENTS: [&str; 9] = [
     "What it is.",
     "What it does.",
     "What is there.",
@@ -53,8 +65,16 @@ const EMPTY_COMMENTS: [&str; 8] = [
     "What was done.",
     "What to do.",
     "What happened.",
-    "Which.",
+    "Every one.",
+    "Why not.",
 ];
+
+/// How comments start that only repeat the name below them, and the most words that follow: `Its id.`, `Which file.`, `The
+/// cause.`
+const LABELS: [(&str, usize); 5] = [("Its", 2), ("Which", 2), ("The", 1), ("A", 1), ("An", 1)];
+
+/// Longer names of functions and tests are sentences.
+const LONGEST_NAME: usize = 75;
 
 /// Markdown that people read.
 const CLEAN_DOCS: [&str; 7] =
@@ -96,9 +116,66 @@ fn comments_use_plain_words() {
 fn comments_name_their_subject() {
     let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
     report(files.flat_map(|(path, text)| {
-        let is_empty = |comment: &str| EMPTY_COMMENTS.contains(&comment.trim_start_matches('/').trim());
-        let empty = comment_lines(&text).into_iter().filter(|(_, comment)| is_empty(comment));
+        let comments = comment_lines(&text);
+        let is_line = |line: usize| comments.iter().any(|(other, _)| *other == line);
+        // Of a comment of several lines, one may be as short.
+        let stands_alone = |line: usize| !is_line(line - 1) && !is_line(line + 1);
+        let empty = comments.clone().into_iter().filter(|(line, comment)| is_empty(comment) && stands_alone(*line));
         empty.map(|(line, comment)| format!("{path}:{line}: {comment}; name the subject")).collect::<Vec<_>>()
+    }));
+}
+
+/// Whether a comment says nothing about what it is on.
+fn is_empty(comment: &str) -> bool {
+    let comment = comment.trim_start_matches('/').trim();
+    let label = comment.strip_suffix('.').map(|label| label.split(' ').collect::<Vec<_>>());
+    let is_label = label.is_some_and(|words| {
+        let is_plain = words.iter().all(|word| word.chars().all(char::is_alphabetic));
+        let starts = |(first, most): &(&str, usize)| words[0] == *first && words.len() <= most + 1;
+        is_plain && LABELS.iter().any(starts)
+    });
+    is_label || EMPTY_COMMENTS.contains(&comment)
+}
+
+/// Fields and variants of these crates may be without a comment: their names and types say what they are, or need one with a
+/// reason. The lint `missing_docs` would require one on each.
+#[test]
+fn public_items_are_documented() {
+    let folders = ["crates/core/src", "crates/store-embedded/src", "crates/vault/src"];
+    let files = rust_files(&folders).into_iter().filter(|(path, _)| !path.contains("test"));
+    report(files.flat_map(|(path, text)| {
+        let items = undocumented(without_tests(&text));
+        items.into_iter().map(|(line, item)| format!("{path}:{line}: {item} has no comment")).collect::<Vec<_>>()
+    }));
+}
+
+/// The public items, and the methods of public traits, without a comment above them and their attributes.
+fn undocumented(source: &str) -> Vec<(usize, String)> {
+    const KINDS: [&str; 8] = ["fn", "const", "unsafe", "struct", "enum", "trait", "type", "static"];
+    let lines: Vec<&str> = source.lines().collect();
+    let mut in_trait = false;
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let item = line.trim_start().strip_prefix("pub ").map(|item| item.split(' ').next().unwrap_or_default());
+        let is_public = item.is_some_and(|kind| KINDS.contains(&kind));
+        if is_public || in_trait && line.starts_with("    fn ") {
+            let above = lines[..at].iter().rev().map(|line| line.trim());
+            let mut own = above.take_while(|line| !line.is_empty() && !line.ends_with(['{', '}', ';']));
+            if !own.any(|line| line.starts_with("///")) {
+                found.push((at + 1, line.trim().to_owned()));
+            }
+        }
+        in_trait = line.starts_with("pub trait ") || in_trait && !line.starts_with('}');
+    }
+    found
+}
+
+#[test]
+fn function_and_test_names_are_short() {
+    let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
+    report(files.flat_map(|(path, text)| {
+        let long = function_names(&text).into_iter().filter(|(_, name)| name.len() > LONGEST_NAME);
+        long.map(|(line, name)| format!("{path}:{line}: {name}: at most {LONGEST_NAME} characters")).collect::<Vec<_>>()
     }));
 }
 
@@ -225,6 +302,27 @@ fn joined(literal: &str) -> String {
 
 fn line_of(source: &str, here: &str) -> usize {
     source[..source.len() - here.len()].matches('\n').count() + 1
+}
+
+#[test]
+fn labels_are_empty_comments() {
+    assert!(["/// Its id.", "// Which open file.", "/// The cause.", "/// Every one."].into_iter().all(is_empty));
+    let full = [
+        "/// Its id in the log.",
+        "/// The owner process.",
+        "/// `Its` id.",
+        "/// A note that was deleted.",
+        "/// Its id",
+    ];
+    assert!(!full.into_iter().any(is_empty));
+}
+
+#[test]
+fn undocumented_items_are_found() {
+    let source = "/// Yes.\n#[derive(A)]\npub struct Own {\n    pub field: u8,\n}\n\npub fn no() {}\n\n/// Yes.\n\
+                  pub trait Port {\n    fn no(&self);\n\n    /// Yes.\n    fn yes(&self);\n}\n\nimpl Own {\n    fn yes() {}\n}\n";
+    let found: Vec<usize> = undocumented(source).into_iter().map(|(line, _)| line).collect();
+    assert_eq!(found, [7, 11]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use quipu_core::index::FileBatch;
 use quipu_core::model::VaultPath;
-use quipu_core::sync::{BaseChange, BaseLog, Direction, Side, Sync, SyncError, SyncReport};
+use quipu_core::sync::{BaseChange, BaseLog, Side, SyncDirection, SyncError, SyncReport, SyncRun};
 use quipu_server::on_stop_signal;
 
 use super::output::{Line, Output, counted};
@@ -150,7 +150,7 @@ impl Mirroring {
     fn exchange(&mut self) -> Result<SyncReport, SyncError> {
         let OpenSync { folder, graph, .. } = &self.open;
         let (folder, graph, feed) = (folder.port(), graph.files.clone(), graph.feed.clone());
-        let options = self.open.options(Direction::Mirror);
+        let options = self.open.options(SyncDirection::Mirror);
         let position = self.open.log.base().position();
         let unreachable = |error: quipu_core::ports::FeedError| {
             SyncError::Read(quipu_core::ports::VaultError::Database { reason: error.to_string() })
@@ -164,7 +164,7 @@ impl Mirroring {
                 changes.head
             }
         };
-        let sync = Sync { folder: &*folder, graph: &*graph, options };
+        let sync = SyncRun { folder: &*folder, graph: &*graph, options };
         let report = match &self.pending {
             Pending::All => sync.all(&mut self.open.log)?,
             Pending::Some(paths) if paths.is_empty() => SyncReport::default(),

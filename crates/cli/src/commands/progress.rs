@@ -18,10 +18,10 @@ pub(crate) struct Meter<'a> {
     doing: &'static str,
     counted: &'static str,
     started: Instant,
-    shown: Mutex<Shown>,
+    shown: Mutex<ShownProgress>,
 }
 
-enum Shown {
+enum ShownProgress {
     Nothing,
     Line,
     Bar(ProgressBar),
@@ -30,7 +30,7 @@ enum Shown {
 impl<'a> Meter<'a> {
     /// Starts counting; shows nothing yet.
     pub(crate) fn start(doing: &'static str, counted: &'static str, output: Option<&'a Output>) -> Self {
-        Self { output, doing, counted, started: Instant::now(), shown: Mutex::new(Shown::Nothing) }
+        Self { output, doing, counted, started: Instant::now(), shown: Mutex::new(ShownProgress::Nothing) }
     }
 
     /// Shows the progress. Called from any thread.
@@ -40,16 +40,18 @@ impl<'a> Meter<'a> {
         let (elapsed, on_terminal) = (self.started.elapsed(), output.is_terminal());
         let mut shown = self.shown.lock();
         match &*shown {
-            Shown::Bar(bar) => {
+            ShownProgress::Bar(bar) => {
                 bar.set_length(total as u64);
                 bar.set_position(done as u64);
             }
-            Shown::Nothing if on_terminal && elapsed > BAR_AFTER => *shown = Shown::Bar(self.bar(done, total)),
-            Shown::Nothing if !on_terminal && elapsed > LINE_AFTER => {
-                output.aside(&Line::new().plain(format!("{}: {done} of {total} {}", self.doing, self.counted)));
-                *shown = Shown::Line;
+            ShownProgress::Nothing if on_terminal && elapsed > BAR_AFTER => {
+                *shown = ShownProgress::Bar(self.bar(done, total))
             }
-            Shown::Nothing | Shown::Line => {}
+            ShownProgress::Nothing if !on_terminal && elapsed > LINE_AFTER => {
+                output.aside(&Line::new().plain(format!("{}: {done} of {total} {}", self.doing, self.counted)));
+                *shown = ShownProgress::Line;
+            }
+            ShownProgress::Nothing | ShownProgress::Line => {}
         }
     }
 
@@ -67,11 +69,11 @@ impl<'a> Meter<'a> {
     pub(crate) fn finish(self) -> Duration {
         let elapsed = self.started.elapsed();
         match (self.shown.into_inner(), self.output) {
-            (Shown::Bar(bar), _) => bar.finish_and_clear(),
-            (Shown::Line, Some(output)) => {
+            (ShownProgress::Bar(bar), _) => bar.finish_and_clear(),
+            (ShownProgress::Line, Some(output)) => {
                 output.aside(&Line::new().plain(format!("{}: done in {}", self.doing, seconds(elapsed))));
             }
-            (Shown::Line, None) | (Shown::Nothing, _) => {}
+            (ShownProgress::Line, None) | (ShownProgress::Nothing, _) => {}
         }
         elapsed
     }

@@ -1,7 +1,7 @@
 //! `quipu pull`: brings the changes of a graph into a folder.
 
 use clap::Args;
-use quipu_core::sync::{Direction, Side, SyncOptions};
+use quipu_core::sync::{Side, SyncDirection, SyncOptions};
 
 use super::output::Output;
 use super::sync_folder::{SyncTarget, print};
@@ -45,7 +45,7 @@ pub(crate) struct Pull {
 impl Pull {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let mut open = self.target.open(shared, output)?;
-        let options = SyncOptions { force: self.force, dry_run: self.dry_run, ..open.options(Direction::Pull) };
+        let options = SyncOptions { force: self.force, dry_run: self.dry_run, ..open.options(SyncDirection::Pull) };
         let report = open.run_once(options)?;
         print(&report, Side::Folder, &open.name, (self.dry_run, self.json), output)
     }

@@ -1,7 +1,7 @@
 //! `quipu push`: brings the changes of a folder into a graph.
 
 use clap::Args;
-use quipu_core::sync::{Direction, Side, SyncOptions};
+use quipu_core::sync::{Side, SyncDirection, SyncOptions};
 
 use super::output::Output;
 use super::sync_folder::{SyncTarget, print};
@@ -46,7 +46,7 @@ pub(crate) struct Push {
 impl Push {
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let mut open = self.target.open(shared, output)?;
-        let options = SyncOptions { force: self.force, dry_run: self.dry_run, ..open.options(Direction::Push) };
+        let options = SyncOptions { force: self.force, dry_run: self.dry_run, ..open.options(SyncDirection::Push) };
         let report = open.run_once(options)?;
         print(&report, Side::Graph, &open.name, (self.dry_run, self.json), output)
     }

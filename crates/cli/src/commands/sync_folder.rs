@@ -8,8 +8,8 @@ use clap::Args;
 use jiff::Zoned;
 use quipu_core::model::VaultPath;
 use quipu_core::sync::{
-    Action, Base, BaseChange, BaseLog, Conflict, Direction, Side, SkippedFile, Step, Sync, SyncCounts, SyncError,
-    SyncOptions, SyncReport,
+    Action, Base, BaseChange, BaseLog, Conflict, Side, SkippedFile, Step, SyncCounts, SyncDirection, SyncError,
+    SyncOptions, SyncReport, SyncRun,
 };
 use quipu_own_folder::OwnFolder;
 use quipu_server::own_files::own_folder;
@@ -77,7 +77,7 @@ impl SyncTarget {
 
 impl OpenSync {
     /// How to synchronise in a direction.
-    pub(super) fn options(&self, direction: Direction) -> SyncOptions {
+    pub(super) fn options(&self, direction: SyncDirection) -> SyncOptions {
         let user = user();
         SyncOptions {
             direction,
@@ -96,7 +96,7 @@ impl OpenSync {
         let is_dry = options.dry_run;
         let (folder, graph) = (self.folder.port(), self.graph.files.clone());
         let report =
-            Sync { folder: &*folder, graph: &*graph, options }.all(&mut self.log).map_err(|error| failed(&error))?;
+            SyncRun { folder: &*folder, graph: &*graph, options }.all(&mut self.log).map_err(|error| failed(&error))?;
         if !is_dry {
             self.log.record(&[BaseChange::Position(head)]).map_err(|error| failed(&SyncError::Record(error)))?;
         }

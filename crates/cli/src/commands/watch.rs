@@ -9,7 +9,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use quipu_server::engine::{EngineOptions, FirstPass};
-use quipu_server::service::{Trace, TraceKind, VaultService};
+use quipu_server::service::{TrailEntry, TrailEntryKind, VaultService};
 use quipu_server::sharing::{SharedVault, SharedVaultOptions};
 use quipu_tools::{RegistryOptions, Toolset};
 
@@ -78,18 +78,18 @@ impl Watch {
     }
 }
 
-fn json(trace: &Trace) -> Result<Line, Failure> {
+fn json(trace: &TrailEntry) -> Result<Line, Failure> {
     let text = serde_json::to_string(trace).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Line::new().plain(text))
 }
 
-fn line(trace: &Trace) -> Line {
+fn line(trace: &TrailEntry) -> Line {
     let at = Timestamp::from_millisecond(trace.at).unwrap_or_default().to_zoned(TimeZone::system());
     let who = if trace.who.is_empty() { "file" } else { &trace.who };
     let what = match trace.kind {
-        TraceKind::Call => trace.tool.as_deref().unwrap_or("call"),
-        TraceKind::Note => "changed",
-        TraceKind::Memory => "memory",
+        TrailEntryKind::Call => trace.tool.as_deref().unwrap_or("call"),
+        TrailEntryKind::Note => "changed",
+        TrailEntryKind::Memory => "memory",
     };
     let mut line =
         Line::new().dim(at.strftime("%H:%M:%S  ").to_string()).bold(format!("{who}  ")).plain(what).plain("  ");

@@ -25,7 +25,7 @@ const DEEPEST: usize = 16;
 
 /// The position of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct ItemPosition {
     /// In the file, counted from 1.
     pub(super) line: usize,
     /// In its document, if it is part of one.
@@ -69,7 +69,7 @@ fn reason(error: &serde_json::Error) -> String {
 }
 
 /// Called with each item, or with why it is invalid.
-pub(super) type Take<'t, E> = dyn FnMut(Spot, Result<Record, String>) -> Result<(), E> + 't;
+pub(super) type Take<'t, E> = dyn FnMut(ItemPosition, Result<Record, String>) -> Result<(), E> + 't;
 
 /// Where a value ends, or where it is damaged.
 type Reached = Result<usize, Damage>;
@@ -129,7 +129,7 @@ impl<'t> DocumentWalk<'t> {
     }
 
     /// The position of a damage and its message.
-    pub(super) fn describe(&mut self, damage: &Damage, is_followed: bool) -> (Spot, String) {
+    pub(super) fn describe(&mut self, damage: &Damage, is_followed: bool) -> (ItemPosition, String) {
         let rest = &self.text[damage.at..];
         let shown = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
         let shown: String = shown.trim().chars().take(40).collect();
@@ -143,7 +143,7 @@ impl<'t> DocumentWalk<'t> {
             let what = if damage.place.is_some() { "document" } else { "line" };
             format!("not JSON: the {what} is incomplete from {shown:?} on")
         };
-        (Spot { line: self.line(damage.at), place: damage.place.clone() }, message)
+        (ItemPosition { line: self.line(damage.at), place: damage.place.clone() }, message)
     }
 
     fn value<E>(
@@ -186,7 +186,7 @@ impl<'t> DocumentWalk<'t> {
             // Replacing the bytes would change the text.
             Err(error) => (at + error.valid_up_to(), Err(not_utf8(&self.text[at + error.valid_up_to()..]))),
         };
-        let spot = Spot { line: self.line(at), place: place.cloned() };
+        let spot = ItemPosition { line: self.line(at), place: place.cloned() };
         take(spot, found.and_then(|value: Value| record(&value)))?;
         Ok(Ok(end))
     }

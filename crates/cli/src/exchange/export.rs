@@ -6,7 +6,7 @@ use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation,
 use quipu_core::ports::{ChangeNumber, MemoryFailure, MemoryItem, MemoryStore, NoteTie, TextOwner};
 use serde_json::{Value, json};
 
-use super::log::{self, Gone};
+use super::log::{self, DeletedOwners};
 
 /// The type of the first line of our own format.
 pub(super) const HEADER: &str = "quipu-memory";
@@ -14,7 +14,7 @@ pub(super) const HEADER: &str = "quipu-memory";
 /// Rows read at a time.
 const BATCH: usize = 1000;
 
-/// The formats.
+/// The file formats of `quipu export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Everything: ids, times, aliases, descriptions, and which renamed note a link means.
@@ -97,7 +97,7 @@ pub(super) fn row(item: &MemoryItem) -> Value {
 
 /// Writes the log of changes, oldest first, after an export in our own format.
 pub(crate) fn export_log(store: &dyn MemoryStore, out: &mut dyn Write) -> Result<(), ExportError> {
-    let (head, mut gone) = (store.head()?, Gone::default());
+    let (head, mut gone) = (store.head()?, DeletedOwners::default());
     let mut first = 1;
     while first <= head.0 {
         let next = first + BATCH as i64;

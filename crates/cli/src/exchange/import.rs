@@ -15,7 +15,7 @@ use quipu_core::memory::{Entity, EntityId, EntityTypes};
 use quipu_core::ports::{ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryFailure, MemoryStore};
 use serde::de::IgnoredAny;
 
-use super::document::{DocumentWalk, Spot, not_utf8};
+use super::document::{DocumentWalk, ItemPosition, not_utf8};
 use super::over_long::over_long;
 use super::record::Record;
 use history::FileHistory;
@@ -94,9 +94,9 @@ pub(crate) struct Importer<'a> {
     /// Relations of the file so far.
     related: std::collections::HashSet<(RefKey, RefKey, String)>,
     /// Relations and separate observations, whose entities may come later in the file.
-    waiting: Vec<(Spot, Record)>,
+    waiting: Vec<(ItemPosition, Record)>,
     /// Those of earlier documents that refer to entities by name.
-    for_names: Vec<(Spot, Record)>,
+    for_names: Vec<(ItemPosition, Record)>,
     /// Whether the file so far has only documents, and no lines.
     only_documents: bool,
     /// What the file has of a log.
@@ -216,7 +216,7 @@ impl<'a> Importer<'a> {
         if let Err(error) = str::from_utf8(line)
             && !walk.opens_document(0)
         {
-            let spot = Spot { line: number, place: None };
+            let spot = ItemPosition { line: number, place: None };
             self.problem(&spot, not_utf8(&line[error.valid_up_to()..]));
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl<'a> Importer<'a> {
         Ok(None)
     }
 
-    fn take(&mut self, spot: Spot, mut record: Record) -> Result<(), ImportError> {
+    fn take(&mut self, spot: ItemPosition, mut record: Record) -> Result<(), ImportError> {
         if let Some(fault) = over_long(&mut record) {
             self.problem(&spot, fault);
             return Ok(());
@@ -281,7 +281,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn problem(&mut self, spot: &Spot, message: String) {
+    fn problem(&mut self, spot: &ItemPosition, message: String) {
         let message = match &spot.place {
             Some(place) => format!("{place}: {message}"),
             None => message,

@@ -57,9 +57,9 @@ pub(super) fn ties_row(owner: TextOwner, ties: Vec<NoteTie>) -> Value {
 
 /// The owners of texts that a log deletes, and does not restore.
 #[derive(Default)]
-pub(super) struct Gone(BTreeMap<TextOwner, bool>);
+pub(super) struct DeletedOwners(BTreeMap<TextOwner, bool>);
 
-impl Gone {
+impl DeletedOwners {
     pub(super) fn follow(&mut self, entry: &LoggedChange) {
         for (before, after) in &entry.steps {
             let owner = after.as_ref().or(before.as_ref()).and_then(MemoryItem::text_owner);

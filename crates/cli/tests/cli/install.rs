@@ -22,9 +22,9 @@ const CLIENTS: [(&str, &str); 10] = [
 ];
 
 /// A vault, and the home folder it lies in.
-struct Desk(Sandbox);
+struct HomeSandbox(Sandbox);
 
-impl Desk {
+impl HomeSandbox {
     fn new() -> Self {
         Self(Sandbox::of("//- a.md\nx\n"))
     }
@@ -56,7 +56,7 @@ impl Desk {
 #[cfg(target_os = "linux")]
 #[test]
 fn install_and_uninstall_work_for_every_client() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let vault = desk.0.root().display().to_string();
     for (client, file) in CLIENTS {
         let ran = desk.run(&[client]).expect(0);
@@ -79,7 +79,7 @@ fn install_and_uninstall_work_for_every_client() {
 
 #[test]
 fn pipe_in_place_of_the_settings_does_not_block() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
     let pipe = desk.home(".cursor/mcp.json");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -89,7 +89,7 @@ fn pipe_in_place_of_the_settings_does_not_block() {
 
 #[test]
 fn entries_use_the_keys_of_each_client() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let vault = desk.0.root().display().to_string();
     let program = env!("CARGO_BIN_EXE_quipu");
     let written = |client: &str, file: &str| -> Value {
@@ -117,7 +117,7 @@ fn entries_use_the_keys_of_each_client() {
 
 #[test]
 fn existing_settings_stay_and_are_backed_up() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let file = ".config/zed/settings.json";
     let text = "// Zed\n{\n  \"theme\": \"One\", // dark\n  \"context_servers\": {\n    \"other\": { \"command\": \"x\" },\n  },\n}\n";
     desk.put(file, text);
@@ -148,7 +148,7 @@ fn existing_settings_stay_and_are_backed_up() {
 
 #[test]
 fn invalid_settings_file_is_unchanged() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     for (client, file, text) in [
         ("cursor", ".cursor/mcp.json", "{ \"mcpServers\": { broken"),
         ("gemini", ".gemini/settings.json", "[]"),
@@ -167,7 +167,7 @@ fn invalid_settings_file_is_unchanged() {
 
 #[test]
 fn server_entry_of_another_program_is_not_replaced_without_force() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let theirs = json!({ "mcpServers": { "quipu": { "command": "npx", "args": ["-y", "other"] }, "url": { "url": "http://x" } } });
     desk.put(".cursor/mcp.json", &theirs.to_string());
     for arguments in [&["cursor"][..], &["--remove", "cursor"], &["cursor", "--name", "url"], &["cursor", "--dry-run"]]
@@ -185,7 +185,7 @@ fn server_entry_of_another_program_is_not_replaced_without_force() {
 
 #[test]
 fn renamed_program_recognizes_its_own_entry() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let ours = PathBuf::from(env!("CARGO_BIN_EXE_quipu"));
     // Beside the program: a second name for a file must be on the same disk.
     let folder = tempfile::tempdir_in(ours.parent().unwrap()).unwrap();
@@ -205,7 +205,7 @@ fn renamed_program_recognizes_its_own_entry() {
 
 #[test]
 fn existing_entry_keeps_its_flags_and_other_keys() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let vault = desk.0.root().display().to_string();
     let entry = |file: &str| -> Value {
         let text = desk.read(file);
@@ -258,7 +258,7 @@ fn existing_entry_keeps_its_flags_and_other_keys() {
 
 #[test]
 fn concurrent_installs_lose_no_entry() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     desk.put(".cursor/mcp.json", "{}\n");
     let names: Vec<String> = (0..10).map(|number| format!("vault{number}")).collect();
     let install = |name: &String| {
@@ -278,7 +278,7 @@ fn concurrent_installs_lose_no_entry() {
 
 #[test]
 fn line_ends_are_preserved() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     for (client, file, text) in [
         ("codex", ".codex/config.toml", "# mine\r\nmodel = \"o\"\r\n\r\n[z]\r\na = 1\r\n"),
         ("cursor", ".cursor/mcp.json", "{\r\n  \"a\": 1\r\n}\r\n"),
@@ -295,7 +295,7 @@ fn line_ends_are_preserved() {
 
 #[test]
 fn dangling_symlink_is_unchanged() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
     let link = desk.home(".cursor/mcp.json");
     std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
@@ -310,7 +310,7 @@ fn dangling_symlink_is_unchanged() {
 #[test]
 fn vault_with_a_non_utf8_name_is_refused() {
     use std::os::unix::ffi::OsStrExt;
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let vault = desk.home("x").with_file_name(std::ffi::OsStr::from_bytes(b"n\xf6tes"));
     std::fs::create_dir(&vault).unwrap();
     let ran = desk.0.ran(desk.0.command(&["install", "cursor", "--vault"]).arg(&vault).output().unwrap()).expect(2);
@@ -320,7 +320,7 @@ fn vault_with_a_non_utf8_name_is_refused() {
 
 #[test]
 fn flags_that_serve_would_refuse_are_refused() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     for flags in
         [&["--read-onyl"][..], &["--toolsets", "nonsense"], &["elsewhere"], &["--http", "127.0.0.1:1"], &["--help"]]
     {
@@ -333,7 +333,7 @@ fn flags_that_serve_would_refuse_are_refused() {
 
 #[test]
 fn settings_with_a_duplicate_section_are_unchanged() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let text = r#"{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}"#;
     desk.put(".cursor/mcp.json", text);
     let ran = desk.run(&["cursor"]).expect(1);
@@ -343,7 +343,7 @@ fn settings_with_a_duplicate_section_are_unchanged() {
 
 #[test]
 fn byte_order_mark_is_preserved() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     for (client, file, text) in
         [("cursor", ".cursor/mcp.json", "\u{feff}{ \"a\": 1 }\n"), ("codex", ".codex/config.toml", "\u{feff}a = 1\n")]
     {
@@ -358,7 +358,7 @@ fn byte_order_mark_is_preserved() {
 
 #[test]
 fn symlink_stays_a_symlink() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     desk.put("dotfiles/mcp.json", "{}\n");
     std::fs::create_dir_all(desk.home(".cursor")).unwrap();
     std::os::unix::fs::symlink(desk.home("dotfiles/mcp.json"), desk.home(".cursor/mcp.json")).unwrap();
@@ -369,7 +369,7 @@ fn symlink_stays_a_symlink() {
 
 #[test]
 fn outdated_program_path_is_reported() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let gone = json!({ "command": "/nowhere/quipu", "args": ["serve", "/nowhere/notes"] });
     let moved = json!({ "command": env!("CARGO_BIN_EXE_quipu"), "args": ["serve", "/nowhere/notes"] });
     let other = json!({ "command": "npx", "args": ["serve", "x"] });
@@ -389,7 +389,7 @@ fn outdated_program_path_is_reported() {
 
 #[test]
 fn install_starts_the_server_and_counts_its_tools() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let ran = desk.run(&["cursor"]).expect(0);
     assert!(ran.stdout.contains("the server answered and lists "), "{ran}");
     assert!(ran.stdout.contains("it offers the essential tools; --toolsets all offers every tool"), "{ran}");
@@ -412,7 +412,7 @@ fn install_starts_the_server_and_counts_its_tools() {
 
 #[test]
 fn project_settings_are_portable() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let project = desk.home("work");
     desk.put("work/.git/HEAD", "ref: refs/heads/main\n");
     desk.put("work/docs/a.md", "Alpha\n");
@@ -469,7 +469,7 @@ fn project_settings_are_portable() {
 
 #[test]
 fn without_a_client_the_list_gives_a_command_that_connects_one() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     let ran = desk.run(&["--list"]).expect(0);
     let vault = desk.0.root().display().to_string();
     let command = format!("quipu install claude-code --vault {vault}");
@@ -481,7 +481,7 @@ fn without_a_client_the_list_gives_a_command_that_connects_one() {
 
 #[test]
 fn uninstall_names_the_remaining_servers() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     desk.run(&["cursor", "--no-test"]).expect(0);
     desk.run(&["cursor", "--no-test", "--name", "my work"]).expect(0);
     let ran = desk.run(&["--remove", "cursor"]).expect(0);

@@ -23,7 +23,7 @@ use condition::Test;
 
 /// A query for notes.
 #[derive(Debug, Clone, Default)]
-pub struct Query {
+pub struct NoteQuery {
     /// All of these hold.
     pub all: Vec<Condition>,
     /// One of these holds, if there are any.
@@ -33,7 +33,6 @@ pub struct Query {
 /// A field to sort by.
 #[derive(Debug, Clone)]
 pub struct SortKey {
-    /// The field.
     pub field: Field,
     /// Whether the largest comes first. Notes without a value come last either way.
     pub descending: bool,
@@ -125,7 +124,7 @@ impl Snapshot {
     }
 
     /// The notes that a query finds, by id.
-    pub fn query(&self, query: &Query) -> Vec<NoteKey> {
+    pub fn query(&self, query: &NoteQuery) -> Vec<NoteKey> {
         let prepare = |conditions: &[Condition]| -> Vec<Prepared> {
             conditions.iter().map(|condition| Prepared::new(self, condition)).collect()
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::base::{BaseChange, BaseLog};
 use super::compare::{self, FolderComparison};
 use super::copy_name::copy_name;
-use super::plan::{Action, Direction, Side, Step, SyncPlan, plan};
+use super::plan::{Action, Side, Step, SyncDirection, SyncPlan, plan};
 use super::report::{Conflict, SkippedFile, SyncError, SyncReport};
 use crate::model::{ContentHash, VaultPath};
 use crate::ports::{FileChange, VaultFiles, WriteError, WriteOrigin};
@@ -20,10 +20,8 @@ const ROUNDS: usize = 5;
 const FEW: usize = 10;
 
 /// A folder and a graph.
-pub struct Sync<'a> {
-    /// The folder.
+pub struct SyncRun<'a> {
     pub folder: &'a dyn VaultFiles,
-    /// The graph.
     pub graph: &'a dyn VaultFiles,
     /// The options of the run.
     pub options: SyncOptions,
@@ -33,7 +31,7 @@ pub struct Sync<'a> {
 #[derive(Debug, Clone)]
 pub struct SyncOptions {
     /// Which sides are written.
-    pub direction: Direction,
+    pub direction: SyncDirection,
     /// In a conflict the side that is read replaces the other; the replaced version is in the trash or the history.
     pub force: bool,
     /// Only says what would be done.
@@ -49,14 +47,14 @@ pub struct SyncOptions {
 }
 
 /// The result of a step.
-enum Outcome {
+enum ApplyOutcome {
     Done,
     /// The note changed meanwhile.
     Raced,
     Skipped(String),
 }
 
-impl Sync<'_> {
+impl SyncRun<'_> {
     /// Compares every note.
     pub fn all(&self, log: &mut dyn BaseLog) -> Result<SyncReport, SyncError> {
         self.run(compare::all(self.folder, self.graph, log.base())?, log)
@@ -152,23 +150,23 @@ impl Sync<'_> {
         }
         log.record(&ready.iter().flat_map(|step| announced(step)).collect::<Vec<_>>()).map_err(SyncError::Record)?;
         let outcome = self.apply(first.side, &changes)?;
-        if !matches!(outcome, Outcome::Done) {
+        if !matches!(outcome, ApplyOutcome::Done) {
             let refused = ready.iter().flat_map(|step| paths(step)).cloned().map(BaseChange::NotWritten);
             log.record(&refused.collect::<Vec<_>>()).map_err(SyncError::Record)?;
         }
         match outcome {
-            Outcome::Done => {
+            ApplyOutcome::Done => {
                 log.record(&ready.iter().flat_map(|step| recorded(step)).collect::<Vec<_>>())
                     .map_err(SyncError::Record)?;
                 report.steps.extend(ready.into_iter().cloned());
             }
-            Outcome::Raced | Outcome::Skipped(_) if ready.len() > 1 => {
+            ApplyOutcome::Raced | ApplyOutcome::Skipped(_) if ready.len() > 1 => {
                 for step in ready {
                     self.apply_batch(std::slice::from_ref(step), report, again, log)?;
                 }
             }
-            Outcome::Raced => again.extend(ready.into_iter().flat_map(paths).cloned()),
-            Outcome::Skipped(reason) => ready.into_iter().for_each(|step| report.skip(step, reason.clone())),
+            ApplyOutcome::Raced => again.extend(ready.into_iter().flat_map(paths).cloned()),
+            ApplyOutcome::Skipped(reason) => ready.into_iter().for_each(|step| report.skip(step, reason.clone())),
         }
         Ok(())
     }
@@ -197,21 +195,21 @@ impl Sync<'_> {
         let changes = if is_there { vec![replace] } else { vec![create, replace] };
         log.record(&announced(step)).map_err(SyncError::Record)?;
         let outcome = self.apply(Side::Folder, &changes)?;
-        if !matches!(outcome, Outcome::Done) {
+        if !matches!(outcome, ApplyOutcome::Done) {
             log.record(&[BaseChange::NotWritten(path.clone())]).map_err(SyncError::Record)?;
         }
         match outcome {
-            Outcome::Done => {
+            ApplyOutcome::Done => {
                 log.record(&recorded(step)).map_err(SyncError::Record)?;
                 report.steps.push(step.clone());
                 report.conflicts.push(Conflict { path: path.clone(), copy: Some(copy.clone()) });
                 // A mirror sends the copy to the graph.
-                if self.options.direction == Direction::Mirror {
+                if self.options.direction == SyncDirection::Mirror {
                     again.insert(copy);
                 }
             }
-            Outcome::Raced => _ = again.insert(path.clone()),
-            Outcome::Skipped(reason) => report.skip(step, reason),
+            ApplyOutcome::Raced => _ = again.insert(path.clone()),
+            ApplyOutcome::Skipped(reason) => report.skip(step, reason),
         }
         Ok(())
     }
@@ -237,21 +235,21 @@ impl Sync<'_> {
         }
     }
 
-    fn apply(&self, side: Side, changes: &[FileChange]) -> Result<Outcome, SyncError> {
+    fn apply(&self, side: Side, changes: &[FileChange]) -> Result<ApplyOutcome, SyncError> {
         let by = match side {
             Side::Folder => &self.options.writes_folder_as,
             Side::Graph => &self.options.writes_graph_as,
         };
         let origin = WriteOrigin { by, ..WriteOrigin::UNKNOWN };
         match self.side(side).apply_for(changes, &origin) {
-            Ok(_) => Ok(Outcome::Done),
-            Err(WriteError::Changed { .. } | WriteError::Missing { .. }) => Ok(Outcome::Raced),
+            Ok(_) => Ok(ApplyOutcome::Done),
+            Err(WriteError::Changed { .. } | WriteError::Missing { .. }) => Ok(ApplyOutcome::Raced),
             Err(WriteError::Exists { existing }) => {
                 let is_exact = changes.iter().any(|change| *change.place() == existing);
-                Ok(if is_exact { Outcome::Raced } else { Outcome::Skipped(differs_in_case(&existing)) })
+                Ok(if is_exact { ApplyOutcome::Raced } else { ApplyOutcome::Skipped(differs_in_case(&existing)) })
             }
-            Err(WriteError::Refused { reason, .. }) => Ok(Outcome::Skipped(reason.to_owned())),
-            Err(WriteError::Full { limit, .. }) => Ok(Outcome::Skipped(format!(
+            Err(WriteError::Refused { reason, .. }) => Ok(ApplyOutcome::Skipped(reason.to_owned())),
+            Err(WriteError::Full { limit, .. }) => Ok(ApplyOutcome::Skipped(format!(
                 "the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`"
             ))),
             Err(error) => Err(error.into()),

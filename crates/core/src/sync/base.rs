@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io;
 
-use super::decide::Version;
+use super::decide::SyncVersion;
 use super::plan::Side;
 use crate::model::{ContentHash, VaultPath};
 
@@ -21,9 +21,9 @@ pub struct Base {
 /// The recorded state of a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    version: Version,
+    version: SyncVersion,
     /// A write of which it is not known whether it was made: the side, and its version afterwards.
-    writing: Option<(Side, Version)>,
+    writing: Option<(Side, SyncVersion)>,
 }
 
 /// A change of the base.
@@ -34,7 +34,7 @@ pub enum BaseChange {
     /// Neither side has the note, or it is no longer synchronised.
     Gone(VaultPath),
     /// A side is about to get this version. Recorded before the write: a run that is killed cannot tell whether it was made.
-    Writing(VaultPath, Side, Version),
+    Writing(VaultPath, Side, SyncVersion),
     /// That write was refused.
     NotWritten(VaultPath),
     /// Every change of the graph up to this number of its feed was compared.
@@ -102,7 +102,7 @@ impl Base {
 
     /// The version that both sides had, given what they have now. After a write of which it is not known whether it was made,
     /// that is what the written side has, if it is the version before or after; otherwise it is unknown.
-    pub(super) fn version(&self, path: &VaultPath, folder: Version, graph: Version) -> Version {
+    pub(super) fn version(&self, path: &VaultPath, folder: SyncVersion, graph: SyncVersion) -> SyncVersion {
         let entry = self.notes.get(path)?;
         let Some((side, after)) = entry.writing else { return entry.version };
         let now = if side == Side::Folder { folder } else { graph };
@@ -110,7 +110,7 @@ impl Base {
     }
 
     /// Whether exactly this version is recorded, and no write.
-    pub(super) fn records(&self, path: &VaultPath, version: Version) -> bool {
+    pub(super) fn records(&self, path: &VaultPath, version: SyncVersion) -> bool {
         self.notes.get(path).copied().unwrap_or_default() == Entry { version, writing: None }
     }
 

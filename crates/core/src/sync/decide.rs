@@ -3,7 +3,7 @@
 use crate::model::ContentHash;
 
 /// The version of a note; `None` where it does not exist.
-pub type Version = Option<ContentHash>;
+pub type SyncVersion = Option<ContentHash>;
 
 /// The action that makes the two sides equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Decision {
 
 /// Compares the versions of a note. A note is deleted only where it is as it was when both sides were in sync: without a base
 /// nothing is deleted, and a change is kept against a deletion.
-pub fn decide(base: Version, folder: Version, graph: Version) -> Decision {
+pub fn decide(base: SyncVersion, folder: SyncVersion, graph: SyncVersion) -> Decision {
     if folder == graph {
         Decision::InSync
     } else if graph == base {
@@ -38,7 +38,7 @@ pub fn decide(base: Version, folder: Version, graph: Version) -> Decision {
 mod tests {
     use super::*;
 
-    fn version(number: u8) -> Version {
+    fn version(number: u8) -> SyncVersion {
         (number > 0).then_some(ContentHash([number; 32]))
     }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::base::BaseChange;
-use super::decide::{Decision, Version, decide};
+use super::decide::{Decision, SyncVersion, decide};
 use crate::model::{ContentHash, VaultPath};
 
-/// A side.
+/// One side of a synchronization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The folder of notes.
@@ -17,7 +17,7 @@ pub enum Side {
 
 /// Which sides are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum SyncDirection {
     /// The graph; the folder is not changed.
     Push,
     /// The folder; the graph is not changed.
@@ -26,7 +26,7 @@ pub enum Direction {
     Mirror,
 }
 
-impl Direction {
+impl SyncDirection {
     fn writes(self, side: Side) -> bool {
         self == Self::Mirror || (self == Self::Push) == (side == Side::Graph)
     }
@@ -36,9 +36,9 @@ impl Direction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Compared {
     pub(super) path: VaultPath,
-    pub(super) base: Version,
-    pub(super) folder: Version,
-    pub(super) graph: Version,
+    pub(super) base: SyncVersion,
+    pub(super) folder: SyncVersion,
+    pub(super) graph: SyncVersion,
     /// Whether the base records the folder's version.
     pub(super) is_recorded: bool,
 }
@@ -48,7 +48,6 @@ pub(super) struct Compared {
 pub struct Step {
     /// The side that is written.
     pub side: Side,
-    /// The note.
     pub path: VaultPath,
     /// The action on the note.
     pub action: Action,
@@ -70,7 +69,6 @@ pub enum Action {
     Move {
         /// The old path.
         from: VaultPath,
-        /// The version.
         version: ContentHash,
     },
     /// Deletes this version.
@@ -98,7 +96,7 @@ pub(super) struct SyncPlan {
     pub(super) waiting: usize,
 }
 
-pub(super) fn plan(compared: &[Compared], direction: Direction, force: bool) -> SyncPlan {
+pub(super) fn plan(compared: &[Compared], direction: SyncDirection, force: bool) -> SyncPlan {
     let mut plan = SyncPlan::default();
     for note in compared {
         let wanted = match decide(note.base, note.folder, note.graph) {
@@ -109,13 +107,13 @@ pub(super) fn plan(compared: &[Compared], direction: Direction, force: bool) -> 
             Decision::Send => step(Side::Graph, note),
             Decision::Fetch => step(Side::Folder, note),
             Decision::Conflict => match direction {
-                Direction::Push if !force => {
+                SyncDirection::Push if !force => {
                     plan.conflicts.push(note.path.clone());
                     continue;
                 }
-                Direction::Push => step(Side::Graph, note),
-                Direction::Pull | Direction::Mirror if force => step(Side::Folder, note),
-                Direction::Pull | Direction::Mirror => keep_both(note),
+                SyncDirection::Push => step(Side::Graph, note),
+                SyncDirection::Pull | SyncDirection::Mirror if force => step(Side::Folder, note),
+                SyncDirection::Pull | SyncDirection::Mirror => keep_both(note),
             },
         };
         match wanted {
@@ -158,7 +156,7 @@ fn keep_both(note: &Compared) -> Option<Step> {
 }
 
 /// Turns a deletion and a creation of the same bytes on one side into a move, so that the note keeps its history. Of several
-/// notes with the same bytes none is moved: which one it was cannot be told.
+/// notes with the same bytes none is moved: which one it was is unknown.
 fn with_moves(steps: &[Step]) -> Vec<Step> {
     /// The places of deletions and of creations.
     type Ends = (Vec<usize>, Vec<usize>);
@@ -223,35 +221,35 @@ mod tests {
     #[test]
     fn each_direction_writes_its_side_only() {
         let notes = [note("sent.md", 1, 2, 1), note("fetched.md", 1, 1, 2), note("both.md", 1, 2, 3)];
-        let push = plan(&notes, Direction::Push, false);
+        let push = plan(&notes, SyncDirection::Push, false);
         assert_eq!(shown(&push), ["Graph: replace sent.md"]);
         assert_eq!((push.waiting, push.conflicts.len()), (1, 1));
-        let forced = plan(&notes, Direction::Push, true);
+        let forced = plan(&notes, SyncDirection::Push, true);
         assert_eq!(shown(&forced), ["Graph: replace sent.md", "Graph: replace both.md"]);
-        let pull = plan(&notes, Direction::Pull, false);
+        let pull = plan(&notes, SyncDirection::Pull, false);
         assert_eq!(shown(&pull), ["Folder: replace fetched.md", "Folder: keep both both.md"]);
         assert_eq!(
-            shown(&plan(&notes, Direction::Pull, true)),
+            shown(&plan(&notes, SyncDirection::Pull, true)),
             ["Folder: replace fetched.md", "Folder: replace both.md"]
         );
-        assert_eq!(plan(&notes, Direction::Mirror, false).steps.len(), 3);
+        assert_eq!(plan(&notes, SyncDirection::Mirror, false).steps.len(), 3);
     }
 
     #[test]
     fn renamed_note_is_moved_and_ambiguous_ones_are_not() {
         let renamed = [note("a.md", 1, 0, 1), note("b.md", 0, 1, 0)];
-        assert_eq!(shown(&plan(&renamed, Direction::Push, false)), ["Graph: move a.md to b.md"]);
+        assert_eq!(shown(&plan(&renamed, SyncDirection::Push, false)), ["Graph: move a.md to b.md"]);
         let ambiguous = [note("a.md", 1, 0, 1), note("b.md", 0, 1, 0), note("c.md", 0, 1, 0)];
         let steps = ["Graph: delete a.md", "Graph: create b.md", "Graph: create c.md"];
-        assert_eq!(shown(&plan(&ambiguous, Direction::Push, false)), steps);
+        assert_eq!(shown(&plan(&ambiguous, SyncDirection::Push, false)), steps);
         let crossed = [note("a.md", 1, 0, 1), note("b.md", 0, 0, 1)];
-        assert_eq!(shown(&plan(&crossed, Direction::Mirror, false)), ["Graph: delete a.md", "Folder: create b.md"]);
+        assert_eq!(shown(&plan(&crossed, SyncDirection::Mirror, false)), ["Graph: delete a.md", "Folder: create b.md"]);
     }
 
     #[test]
     fn only_changes_are_recorded() {
         let notes = [note("known.md", 1, 1, 1), note("new.md", 0, 1, 1), note("gone.md", 1, 0, 0)];
-        let plan = plan(&notes, Direction::Push, false);
+        let plan = plan(&notes, SyncDirection::Push, false);
         assert_eq!((plan.in_sync, plan.record.len(), plan.steps.len()), (2, 2, 0));
     }
 }

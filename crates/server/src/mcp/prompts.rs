@@ -35,7 +35,7 @@ struct Argument {
     name: &'static str,
     description: &'static str,
     /// Its value if it is left out; `None` if it is required.
-    default: Option<Default>,
+    default: Option<DefaultValue>,
     accepts: Accepts,
     completes: Completes,
 }
@@ -61,7 +61,7 @@ impl Accepts {
     }
 }
 
-enum Default {
+enum DefaultValue {
     Text(&'static str),
     Today,
 }
@@ -78,8 +78,8 @@ enum Completes {
 type PromptStep = (&'static [&'static str], &'static str);
 
 const FIND: &[PromptStep] = &[
-    (&["ubp_search"], "Find the sections on it with `ubp_search`; try other words if the first answer is thin."),
-    (&["search"], "Find notes on it with `search`; try other words if the first answer is thin."),
+    (&["ubp_search"], "Find the sections on it with `ubp_search`; try other words if it finds little."),
+    (&["search"], "Find notes on it with `search`; try other words if it finds little."),
     (&["search_docs"], "Find notes on it with `search_docs`, one word at a time."),
 ];
 const READ: &[PromptStep] = &[
@@ -88,8 +88,8 @@ const READ: &[PromptStep] = &[
     (&["ubp_get_page"], "Read the notes that matter with `ubp_get_page`."),
 ];
 const RECALL: &[PromptStep] = &[
-    (&["search_entities", "get_entity"], "Look into memory with `search_entities` and `get_entity`."),
-    (&["search_entities"], "Look into memory with `search_entities`."),
+    (&["search_entities", "get_entity"], "Search memory with `search_entities` and `get_entity`."),
+    (&["search_entities"], "Search memory with `search_entities`."),
 ];
 const WRITE: &[PromptStep] = &[
     (&["edit_node", "create_node"], "Write it with `edit_node` if the note exists, else with `create_node`."),
@@ -132,15 +132,15 @@ const PROMPTS: &[PromptText] = &[
         arguments: &[
             Argument {
                 name: "date",
-                description: "The day as YYYY-MM-DD; today if left out.",
-                default: Some(Default::Today),
+                description: "The day as YYYY-MM-DD; today if omitted.",
+                default: Some(DefaultValue::Today),
                 accepts: Accepts::Date,
                 completes: Completes::Today,
             },
             Argument {
                 name: "entry",
                 description: "A text to add to the note.",
-                default: Some(Default::Text("")),
+                default: Some(DefaultValue::Text("")),
                 accepts: Accepts::Text,
                 completes: Completes::Nothing,
             },
@@ -174,8 +174,8 @@ const PROMPTS: &[PromptText] = &[
         description: "What changed in notes and memory, what is open, what should be tidied.",
         arguments: &[Argument {
             name: "days",
-            description: "How many days back; 7 if left out.",
-            default: Some(Default::Text("7")),
+            description: "How many days back; 7 if omitted.",
+            default: Some(DefaultValue::Text("7")),
             accepts: Accepts::Days,
             completes: Completes::Values(&["7", "14", "30"]),
         }],
@@ -185,7 +185,7 @@ const PROMPTS: &[PromptText] = &[
             &[
                 (
                     &["recent_changes"],
-                    "List what changed with `recent_changes` and `since` of {days}d; raise `limit` if older ones are left out.",
+                    "List what changed with `recent_changes` and `since` of {days}d; raise `limit` if older ones are omitted.",
                 ),
                 (&["ubp_list_pages"], "List what changed with `ubp_list_pages`, sorted by time."),
                 (&["list_nodes"], "List the notes with `list_nodes`."),
@@ -208,8 +208,8 @@ const PROMPTS: &[PromptText] = &[
         description: "Finds duplicate entities and contradicting observations, and repairs them after asking.",
         arguments: &[Argument {
             name: "focus",
-            description: "Only what concerns this project or topic; everything if left out.",
-            default: Some(Default::Text("everything")),
+            description: "Only what concerns this project or topic; everything if omitted.",
+            default: Some(DefaultValue::Text("everything")),
             accepts: Accepts::Text,
             completes: Completes::Nothing,
         }],
@@ -248,8 +248,8 @@ const PROMPTS: &[PromptText] = &[
             },
             Argument {
                 name: "folder",
-                description: "The folder for the note; as for other decisions if left out.",
-                default: Some(Default::Text("as for other decisions")),
+                description: "The folder for the note; as for other decisions if omitted.",
+                default: Some(DefaultValue::Text("as for other decisions")),
                 accepts: Accepts::Text,
                 completes: Completes::NoteIds,
             },
@@ -378,8 +378,8 @@ impl PromptText {
             };
             match (&argument.default, given.is_empty()) {
                 (None, true) => Err(invalid(format!("the argument `{}` is missing", argument.name))),
-                (Some(Default::Text(text)), true) => Ok((argument.name, (*text).to_owned())),
-                (Some(Default::Today), true) => Ok((argument.name, today())),
+                (Some(DefaultValue::Text(text)), true) => Ok((argument.name, (*text).to_owned())),
+                (Some(DefaultValue::Today), true) => Ok((argument.name, today())),
                 (_, false) => match argument.accepts.refuses(&given) {
                     Some(expected) => {
                         let given = quoted(&given);

@@ -31,7 +31,7 @@ pub use last_hour::{LastHour, Reading};
 pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
 pub use measure::{Measure, MeasureKind};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
-pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trace, TraceKind, Trail, TrailPage};
+pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trail, TrailEntry, TrailEntryKind, TrailPage};
 pub(crate) use vault_service::UNREACHABLE;
 pub use vault_service::{IndexProgress, Report, VaultChange, VaultChangeListener, VaultService};
 
@@ -77,7 +77,6 @@ pub(crate) struct Service {
 pub(crate) enum ServiceError {
     /// The caller's scope does not allow the tool.
     OutOfScope {
-        /// Which tool.
         tool: &'static str,
         /// The scope that allows it.
         needed: TokenScope,

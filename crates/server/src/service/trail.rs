@@ -34,14 +34,14 @@ const SHOWN_CHARS: usize = 160;
 
 /// One entry of the trail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trace {
+pub struct TrailEntry {
     /// Grows by one with every entry.
     pub number: u64,
     /// Milliseconds since 1970.
     pub at: i64,
     /// The client's name; empty for a change of files by another program.
     pub who: String,
-    pub kind: TraceKind,
+    pub kind: TrailEntryKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The note that it is about.
@@ -66,7 +66,7 @@ pub struct Trace {
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TraceKind {
+pub enum TrailEntryKind {
     /// A tool was called.
     Call,
     /// A note's file changed, by any program.
@@ -79,7 +79,7 @@ pub enum TraceKind {
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrailPage {
     /// Oldest first.
-    pub traces: Vec<Trace>,
+    pub traces: Vec<TrailEntry>,
     /// To ask for the next.
     pub next: u64,
 }
@@ -109,7 +109,7 @@ pub struct Trail(Mutex<TrailState>);
 #[derive(Default)]
 struct TrailState {
     next: u64,
-    traces: VecDeque<Trace>,
+    traces: VecDeque<TrailEntry>,
     clients: BTreeMap<String, (u64, i64)>,
     tools: BTreeMap<&'static str, Durations>,
     minutes: MinuteLog,
@@ -155,11 +155,11 @@ impl Trail {
         }
         inner.heard_of(who, at);
         let ArgumentSummary { object, text } = arguments;
-        inner.push(Trace {
+        inner.push(TrailEntry {
             number: 0,
             at,
             who: if who.is_empty() { "a client".to_owned() } else { who.to_owned() },
-            kind: TraceKind::Call,
+            kind: TrailEntryKind::Call,
             tool: Some(tool.name.to_owned()),
             object,
             text,
@@ -175,11 +175,11 @@ impl Trail {
     pub fn changed<'n>(&self, notes: impl Iterator<Item = &'n NoteId>, now_ns: i64) {
         let mut inner = self.0.lock();
         for id in notes.take(KEPT) {
-            inner.push(Trace {
+            inner.push(TrailEntry {
                 number: 0,
                 at: now_ns / 1_000_000,
                 who: String::new(),
-                kind: TraceKind::Note,
+                kind: TrailEntryKind::Note,
                 tool: None,
                 object: Some(id.to_string()),
                 text: id.to_string(),
@@ -203,11 +203,11 @@ impl Trail {
         let texts = entries.iter().map(|entry| described(memory, entry)).collect::<Result<Vec<_>, _>>()?;
         let mut inner = self.0.lock();
         for (entry, text) in entries.iter().zip(texts).rev() {
-            inner.push(Trace {
+            inner.push(TrailEntry {
                 number: 0,
                 at: entry.author.at_ns / 1_000_000,
                 who: entry.author.client.clone(),
-                kind: TraceKind::Memory,
+                kind: TrailEntryKind::Memory,
                 tool: Some(entry.author.tool.clone()),
                 object: None,
                 text,
@@ -273,11 +273,11 @@ impl Trail {
 }
 
 impl TrailState {
-    fn push(&mut self, trace: Trace) {
+    fn push(&mut self, trace: TrailEntry) {
         if self.traces.len() == KEPT {
             self.traces.pop_front();
         }
-        self.traces.push_back(Trace { number: self.next, ..trace });
+        self.traces.push_back(TrailEntry { number: self.next, ..trace });
         self.next += 1;
     }
 

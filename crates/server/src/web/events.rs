@@ -15,10 +15,10 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::answers::WebRefusal;
 use super::{Explorer, caller_of, is_local};
-use crate::service::{Caller, Trace};
+use crate::service::{Caller, TrailEntry};
 use crate::tokens::TokenScope;
 
-/// How often the trail is looked at. Asked, not told: the owner may be another process, and may change.
+/// How often the trail is looked at. Polled, since notifications are not possible: the owner may be another process, and may change.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// After this many looks without news a comment shows that the connection is alive.
@@ -54,7 +54,7 @@ async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Re
             match next {
                 Some(_) => shown.for_each(|trace| write_event(&mut text, "trace", trace)),
                 // What happened before, in one piece: nothing is to be read again for it.
-                None => write_event(&mut text, "history", &shown.collect::<Vec<&Trace>>()),
+                None => write_event(&mut text, "history", &shown.collect::<Vec<&TrailEntry>>()),
             }
             next = Some(page.next);
         }

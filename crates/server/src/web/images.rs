@@ -19,7 +19,7 @@ use super::{Explorer, caller_of};
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 #[derive(Deserialize)]
-struct Asked {
+struct ImageRequest {
     /// The path of the note.
     note: String,
     /// The image as the note names it.
@@ -28,7 +28,7 @@ struct Asked {
 
 pub(super) async fn image(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
-    let Asked { note, target } = json_body(request).await?;
+    let ImageRequest { note, target } = json_body(request).await?;
     let note =
         VaultPath::parse(&note).map_err(|error| WebRefusal::wrong(format!("invalid path of a note: {error}")))?;
     let read = move |explorer: &Explorer| explorer.service.vault().image(&note, &target);

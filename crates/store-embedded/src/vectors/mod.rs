@@ -50,13 +50,13 @@ pub(crate) struct Vectors {
     /// Held while a space is loaded, so that two threads do not do the same work.
     loading: Mutex<()>,
     /// What happened while a space is loaded; `None` at other times, and once the load has become void.
-    meanwhile: Mutex<Option<Meanwhile>>,
+    meanwhile: Mutex<Option<ChangesDuringLoad>>,
     notices: Mutex<Vec<String>>,
 }
 
 /// What happened while vectors were loaded.
 #[derive(Default)]
-struct Meanwhile {
+struct ChangesDuringLoad {
     notes: Vec<NewPassages>,
     /// Of all spaces, with their number of new ones.
     vectors: Vec<(String, Put)>,
@@ -203,7 +203,7 @@ impl Vectors {
     /// From here on, every change of the catalog is recorded.
     fn begin_load(&self, catalog: &Mutex<Catalog>) {
         let _catalog = catalog.lock();
-        *self.meanwhile.lock() = Some(Meanwhile::default());
+        *self.meanwhile.lock() = Some(ChangesDuringLoad::default());
         // First, so that two spaces are never in memory.
         *self.resident.write() = None;
     }

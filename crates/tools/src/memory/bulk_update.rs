@@ -18,7 +18,7 @@ use crate::truncate::echoed;
 pub(crate) struct Params {
     /// Entities to create.
     #[serde(default)]
-    entities: Vec<NewEntity>,
+    entities: Vec<EntityItem>,
     /// Observations to add.
     #[serde(default)]
     observations: Vec<NewObservation>,
@@ -29,7 +29,7 @@ pub(crate) struct Params {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewEntity {
+struct EntityItem {
     #[schemars(length(min = 1, max = limits::NAME))]
     name: String,
     #[schemars(length(min = 1, max = limits::TYPE))]
@@ -75,11 +75,11 @@ pub(crate) struct Output {
     created_entities: Vec<EntityOutput>,
     created_observations: Vec<ObservationOutput>,
     created_relations: Vec<RelationOutput>,
-    summary: Summary,
+    summary: BulkSummary,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Summary {
+struct BulkSummary {
     entities_created: usize,
     observations_created: usize,
     relations_created: usize,
@@ -97,7 +97,7 @@ impl Tool for BulkUpdate {
     const ACCESS: Access = Access::Write;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
-        let entity = |new: NewEntity| BulkEntity {
+        let entity = |new: EntityItem| BulkEntity {
             name: new.name,
             entity_type: new.entity_type,
             aliases: new.aliases.as_deref().map(split_aliases).unwrap_or_default(),
@@ -137,7 +137,7 @@ impl Tool for BulkUpdate {
             let is_new = |id| made.observations.iter().any(|seen| seen.id == id);
             warn_of_contradictions(call, &call.memory()?.observations_of(entity)?, is_new);
         }
-        let summary = Summary {
+        let summary = BulkSummary {
             entities_created: made.entities.len(),
             observations_created: made.observations.len() - made.repeated.len(),
             relations_created: made.relations.len(),

@@ -117,7 +117,7 @@ impl Tool for GetContext {
         }
         let around: Vec<RelatedNote> = read.snapshot.related(read.key, params.depth).into_iter().flatten().collect();
         let size = content.chars().count();
-        let room = Room {
+        let room = RemainingSpace {
             text: max_size.saturating_sub(size),
             answer: params.max_size.is_none().then(|| LIST_ROOM.saturating_sub(json_chars(&content))),
         };
@@ -140,7 +140,7 @@ impl Tool for GetContext {
 }
 
 /// Space left for the pages around the center.
-struct Room {
+struct RemainingSpace {
     /// Characters of summaries.
     text: usize,
     /// Characters of the answer, unless the client chose a size.
@@ -148,7 +148,12 @@ struct Room {
 }
 
 /// The pages whose summaries fit, and the characters of those.
-fn fitting(call: &Call<'_>, snapshot: &Snapshot, around: &[RelatedNote], mut room: Room) -> (Vec<RelatedPage>, usize) {
+fn fitting(
+    call: &Call<'_>,
+    snapshot: &Snapshot,
+    around: &[RelatedNote],
+    mut room: RemainingSpace,
+) -> (Vec<RelatedPage>, usize) {
     let (mut pages, mut used, mut misfits) = (Vec::new(), 0, 0);
     for batch in around.chunks(BATCH) {
         let keys: Vec<_> = batch.iter().map(|related| related.key).collect();

@@ -69,7 +69,7 @@ struct Page {
     filepath: String,
     title: String,
     /// Matching sections, best first.
-    sections: Vec<Section>,
+    sections: Vec<PageSection>,
     /// 0 to 1: the sum of the breakdown.
     score: f64,
     score_breakdown: Breakdown,
@@ -80,7 +80,7 @@ struct Page {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Section {
+struct PageSection {
     section_id: String,
     heading: Option<String>,
     content: String,
@@ -138,7 +138,7 @@ impl Tool for SearchPages {
             let places: Vec<_> = best.iter().map(|section| (found.key, section.section)).collect();
             let texts = call.knowledge.section_texts(snapshot, &places);
             let id = doc_id(note);
-            let sections = best.iter().zip(texts).map(|(section, text)| Section {
+            let sections = best.iter().zip(texts).map(|(section, text)| PageSection {
                 section_id: format!("{id}#{}", section.section),
                 heading: note.sections[section.section].heading.as_deref().map(cut_name),
                 content: truncate(text.unwrap_or_default().trim(), LISTED),

@@ -2,7 +2,7 @@
 
 use quipu_core::index::Snapshot;
 use quipu_core::model::{NoteKey, Value as Property};
-use quipu_core::query::{Condition, Field, FieldValue, Operator, Query, SortKey};
+use quipu_core::query::{Condition, Field, FieldValue, NoteQuery, Operator, SortKey};
 use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -166,9 +166,9 @@ impl Tool for QueryNodes {
 }
 
 impl Params {
-    fn query(&self, snapshot: &Snapshot, now_ns: i64) -> Result<Query, ToolError> {
+    fn query(&self, snapshot: &Snapshot, now_ns: i64) -> Result<NoteQuery, ToolError> {
         let known = Fields { snapshot, in_condition: true };
-        let mut query = Query::default();
+        let mut query = NoteQuery::default();
         for (number, given) in self.all.iter().enumerate() {
             query.all.push(given.condition(&known, &format!("where[{number}]"), now_ns)?);
         }
@@ -240,7 +240,7 @@ struct Fields<'s> {
 }
 
 impl Fields<'_> {
-    /// A field by name. A client that mistypes it or leaves out `property.` is told what it probably meant.
+    /// A field by name. A client that mistypes it or omits `property.` gets the probable name in the error.
     fn get(&self, name: &str, place: &str) -> Result<Field, ToolError> {
         let length = name.chars().count();
         if length > MAX_NAME {
@@ -279,7 +279,7 @@ fn property_names(snapshot: &Snapshot) -> impl Iterator<Item = String> {
 }
 
 /// A property or a note that does not exist finds nothing, and is probably mistyped; an id may match several notes.
-fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &Query) {
+fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &NoteQuery) {
     let conditions = || query.all.iter().chain(&query.any);
     let named = conditions().flat_map(|condition| condition.notes().iter());
     // Each costs a search for near names, and room in the answer.

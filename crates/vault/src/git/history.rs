@@ -35,7 +35,7 @@ const LOG: [&str; 9] = [
 pub(crate) struct GitHistory {
     commits: Vec<Commit>,
     /// By path, newest commit first.
-    touched: BTreeMap<String, Vec<Touch>>,
+    touched: BTreeMap<String, Vec<PathChange>>,
     parser: Parser,
     /// `None` at the end of the history.
     running: Option<Running>,
@@ -58,7 +58,7 @@ pub(crate) struct Commit {
 
 /// A commit that changed a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Touch {
+pub(crate) struct PathChange {
     /// Its index in the history: 0 is HEAD.
     pub(crate) commit: usize,
     /// The old path of an exact rename.
@@ -151,7 +151,7 @@ impl GitHistory {
     }
 
     /// The commits that changed a path, newest first.
-    pub(crate) fn touches(&self, path: &str) -> &[Touch] {
+    pub(crate) fn touches(&self, path: &str) -> &[PathChange] {
         self.touched.get(path).map_or(&[], Vec::as_slice)
     }
 
@@ -201,7 +201,7 @@ enum ParserState {
 }
 
 impl Parser {
-    fn take(&mut self, chunk: &[u8], commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<Touch>>) {
+    fn take(&mut self, chunk: &[u8], commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<PathChange>>) {
         let mut words = chunk.split(|byte| *byte == 0).peekable();
         while let Some(word) = words.next() {
             self.rest.extend_from_slice(word);
@@ -214,10 +214,10 @@ impl Parser {
         }
     }
 
-    fn take_word(&mut self, word: String, commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<Touch>>) {
+    fn take_word(&mut self, word: String, commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<PathChange>>) {
         let mut touch = |path: String, renamed_from: Option<String>| {
             let Some(commit) = commits.len().checked_sub(1) else { return };
-            touched.entry(path).or_default().push(Touch { commit, renamed_from });
+            touched.entry(path).or_default().push(PathChange { commit, renamed_from });
         };
         self.state = match std::mem::take(&mut self.state) {
             ParserState::Head => match word.trim_start_matches('\n') {
@@ -273,7 +273,7 @@ mod tests {
             }
             let times: Vec<_> = commits.iter().map(|commit| (commit.at_ns / 1_000_000_000, commit.is_first)).collect();
             assert_eq!(times, [(40, false), (30, false), (20, false), (10, true)]);
-            let touch = |commit, from: Option<&str>| Touch { commit, renamed_from: from.map(str::to_owned) };
+            let touch = |commit, from: Option<&str>| PathChange { commit, renamed_from: from.map(str::to_owned) };
             assert_eq!(touched["s.ts"], [touch(0, None), touch(3, None)]);
             assert_eq!(touched["d/b.md"], [touch(1, None), touch(2, Some("a\nb.md"))]);
             assert_eq!(touched["a\nb.md"], [touch(2, None), touch(3, None)]);

@@ -27,6 +27,6 @@ impl Default for GitOptions {
     }
 }
 
-pub(crate) use history::{Advance, GitHistory, Touch};
+pub(crate) use history::{Advance, GitHistory, PathChange};
 pub(crate) use program::GitError;
 pub(crate) use repository::{HeadCache, Repository};

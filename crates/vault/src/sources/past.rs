@@ -9,7 +9,7 @@ use quipu_core::staleness::SourceRef;
 use super::lookup::{FileFingerprint, MatchedFiles, SourceRoot};
 use super::pattern::SourcePattern;
 use crate::dir::FileKind;
-use crate::git::{Advance, GitError, GitHistory, HeadCache, Touch};
+use crate::git::{Advance, GitError, GitHistory, HeadCache, PathChange};
 
 /// One call of `Sources::trace`.
 pub(super) struct TraceRequest<'a> {
@@ -340,12 +340,12 @@ fn status_since(head: &HeadCache, asked: &TraceRequest<'_>, commit: usize, candi
 }
 
 /// When a path was first changed after a commit. The first change counts: later ones do not make a note fresher.
-fn first_since(head: &HeadCache, commit: usize, touches: &[Touch]) -> Option<i64> {
+fn first_since(head: &HeadCache, commit: usize, touches: &[PathChange]) -> Option<i64> {
     let since = touches.iter().take_while(|touch| touch.commit < commit);
     since.map(|touch| head.history.commit(touch.commit).at_ns).min()
 }
 
 /// When a path that is not on disk was deleted: in the last commit that changed it, unless HEAD has it.
-fn deleted_at(head: &HeadCache, is_at_head: bool, touches: &[Touch]) -> Option<i64> {
+fn deleted_at(head: &HeadCache, is_at_head: bool, touches: &[PathChange]) -> Option<i64> {
     touches.first().filter(|_| !is_at_head).map(|touch| head.history.commit(touch.commit).at_ns)
 }

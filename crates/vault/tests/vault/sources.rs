@@ -16,12 +16,12 @@ const DAY_NS: i64 = 86_400_000_000_000;
 const START_S: i64 = 1_700_000_000;
 
 /// A folder with a repository, and the vault in it.
-struct Desk {
+struct TestRepository {
     folder: TempDir,
     sources: FolderSources,
 }
 
-impl Desk {
+impl TestRepository {
     /// A vault that is the repository.
     fn new() -> Self {
         Self::with_vault("")
@@ -150,7 +150,7 @@ fn with_git_a_note_is_compared_with_the_commit_that_last_changed_it() {
             "a.rs: changed day 3",
         ),
     ] {
-        let desk = Desk::new();
+        let desk = TestRepository::new();
         desk.steps(BOTH).steps(steps);
         assert_eq!(desk.trace(&["a.rs"], &[]), [expected], "{what}");
     }
@@ -198,7 +198,7 @@ fn note_with_uncommitted_edits_is_compared_with_the_index() {
         ),
         ("a repository without commits", "write doc.md d\nwrite a.rs 1", "write a.rs 2", "a.rs: changed just now"),
     ] {
-        let desk = Desk::new();
+        let desk = TestRepository::new();
         desk.steps(before);
         let remembered = desk.remember(&["a.rs"]);
         desk.steps(after);
@@ -208,7 +208,7 @@ fn note_with_uncommitted_edits_is_compared_with_the_index() {
 
 #[test]
 fn no_program_that_the_repository_names_is_run() {
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     let marks = TempDir::new().unwrap();
     let marking = |name: &str| format!("touch '{}'; cat", marks.path().join(name).display());
     desk.steps("write doc.md d\nwrite a.rs 1\nwrite b.rs 1\ncommit 1\nwrite b.rs 2\ncommit 2");
@@ -249,7 +249,7 @@ fn no_program_that_the_repository_names_is_run() {
 /// As git before 2.26 does.
 #[test]
 fn no_filter_is_run_if_git_does_not_say_who_named_it() {
-    let mut desk = Desk::new();
+    let mut desk = TestRepository::new();
     let mark = desk.root().join(".git/mark");
     desk.steps("write doc.md d\nwrite a.rs 1\nwrite .gitattributes *.rs filter=x\ncommit 1\nwrite a.rs 2");
     desk.git(&["config", "filter.x.clean", &format!("touch '{}'; cat", mark.display())], 1);
@@ -274,7 +274,7 @@ fn without_git_the_index_has_the_baseline() {
         ("gone", "delete src/b.rs", &["a.rs: same", "src/b.rs: gone", "typo.rs: never seen"]),
         ("the misspelt one appears", "write typo.rs 1", &["a.rs: same", "src/b.rs: same", "typo.rs: changed just now"]),
     ] {
-        let desk = Desk::without_git("");
+        let desk = TestRepository::without_git("");
         desk.steps("write doc.md d\nwrite a.rs 1\nwrite src/b.rs 1");
         let refs = ["a.rs", "src/", "typo.rs"];
         let remembered = desk.remember(&refs);
@@ -297,7 +297,7 @@ fn folders_and_patterns_name_files() {
         ("src/*.py", "", &["src/*.py: never seen"]),
         ("app/[id]/page.tsx", "write app/[id]/page.tsx 2\ncommit 4", &["app/[id]/page.tsx: changed day 4"]),
     ] {
-        let desk = Desk::new();
+        let desk = TestRepository::new();
         desk.steps(BASE).steps(steps);
         assert_eq!(desk.trace(&[named], &[]), expected, "{named} {steps}");
     }
@@ -305,7 +305,7 @@ fn folders_and_patterns_name_files() {
 
 #[test]
 fn a_reference_is_looked_up_in_the_vault_and_then_in_the_repository() {
-    let desk = Desk::with_vault("docs");
+    let desk = TestRepository::with_vault("docs");
     desk.steps(
         "write docs/doc.md d\nwrite docs/near.rs 1\nwrite near.rs 1\nwrite src/far.rs 1\nwrite old.rs 1\ncommit 1",
     );
@@ -320,7 +320,7 @@ fn a_reference_is_looked_up_in_the_vault_and_then_in_the_repository() {
 fn files_outside_the_vault_and_repository_are_never_read() {
     let outside = TempDir::new().unwrap();
     std::fs::write(outside.path().join("secret"), "s").unwrap();
-    let desk = Desk::without_git("");
+    let desk = TestRepository::without_git("");
     desk.steps("write doc.md d\nwrite in/a.rs 1");
     std::os::unix::fs::symlink(outside.path(), desk.root().join("folder")).unwrap();
     std::os::unix::fs::symlink(outside.path().join("secret"), desk.root().join("file")).unwrap();
@@ -335,7 +335,7 @@ fn files_outside_the_vault_and_repository_are_never_read() {
 #[test]
 fn baselines_are_right_for_every_shape_of_history() {
     // A change that came over a side branch, older than the note's and merged later.
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     desk.steps(
         "write doc.md d\nwrite a.rs 1\ncommit 1\ngit 1 checkout -q -b side\nwrite a.rs 2\ncommit 2\ngit 2 checkout -q main\n\
          write doc.md e\ncommit 3\ngit 4 merge -q --no-ff -m m side",
@@ -343,7 +343,7 @@ fn baselines_are_right_for_every_shape_of_history() {
     assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed day 2"]);
 
     // A merge that dropped the newer change of the note.
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     desk.steps(
         "write doc.md d\nwrite a.rs 1\ncommit 1\ngit 1 checkout -q -b side\nwrite doc.md e\nwrite a.rs 2\ncommit 2\n\
          git 2 checkout -q main\nwrite x 1\ncommit 3\ngit 4 merge -q -s ours -m m side\nwrite a.rs 2\ncommit 5",
@@ -351,7 +351,7 @@ fn baselines_are_right_for_every_shape_of_history() {
     assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed day 2"], "since the first commit, which the note is of");
 
     // Line endings that git keeps in another form.
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     desk.steps(
         "write .gitattributes * text=auto\nwrite doc.md d\nwrite a.rs 1\ncommit 1\ngit 1 config core.autocrlf true",
     );
@@ -363,7 +363,7 @@ fn baselines_are_right_for_every_shape_of_history() {
 
 #[test]
 fn clone_worktree_and_submodule_give_the_same_baselines() {
-    let origin = Desk::new();
+    let origin = TestRepository::new();
     origin.steps("write doc.md d\nwrite a.rs 1\ncommit 1\nwrite a.rs 2\ncommit 5\nwrite b 1\ncommit 6");
     let place = TempDir::new().unwrap();
     let url = format!("file://{}", origin.root().display());
@@ -381,7 +381,7 @@ fn clone_worktree_and_submodule_give_the_same_baselines() {
 }
 
 /// A program that goes before git: it hangs at one command, and leaves a child of its own hanging too.
-fn hanging_git(desk: &Desk, command: &str) -> GitOptions {
+fn hanging_git(desk: &TestRepository, command: &str) -> GitOptions {
     let marks = desk.root().join(".git");
     let hangs = "sleep 1000 & echo $! >";
     let program =
@@ -390,7 +390,7 @@ fn hanging_git(desk: &Desk, command: &str) -> GitOptions {
 }
 
 /// A program that runs a line of a shell before git.
-fn git_that(desk: &Desk, first: &str) -> PathBuf {
+fn git_that(desk: &TestRepository, first: &str) -> PathBuf {
     let program = desk.root().join(".git/first");
     std::fs::write(&program, format!("#!/bin/sh\n{first}\nexec git \"$@\"\n")).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -400,7 +400,7 @@ fn git_that(desk: &Desk, first: &str) -> PathBuf {
 #[test]
 fn slow_git_yields_no_baseline_and_leaves_no_process() {
     for command in ["rev-parse", "log", "hash-object", "cat-file"] {
-        let mut desk = Desk::new();
+        let mut desk = TestRepository::new();
         desk.steps("write doc.md d\nwrite a.rs 1\nwrite b.rs 1\ncommit 1\nwrite a.rs 2\ncommit 2");
         // Read by the index only now: it has seen nothing but the changed file.
         let remembered = desk.remember(&["a.rs", "b.rs"]);
@@ -451,7 +451,7 @@ fn dead_children() -> Vec<String> {
 
 #[test]
 fn completely_read_history_leaves_no_zombie() {
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1");
     assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: same"]);
     await_no_dead_children();
@@ -468,7 +468,7 @@ fn trace_in(vault: &Path) -> Vec<String> {
 
 #[test]
 fn invalid_repositories_are_ignored() {
-    let desk = Desk::without_git("");
+    let desk = TestRepository::without_git("");
     desk.steps("write doc.md d\nwrite a.rs 1\nwrite .git/HEAD nonsense");
     let remembered = desk.remember(&["a.rs"]);
     desk.steps("write a.rs 2");
@@ -477,7 +477,7 @@ fn invalid_repositories_are_ignored() {
 
 #[test]
 fn comparison_writes_nothing_and_sees_each_later_change() {
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     desk.steps("write doc.md d\nwrite a.rs 1\ncommit 1");
     let index = || std::fs::metadata(desk.root().join(".git/index")).unwrap().modified().unwrap();
     let before = index();
@@ -493,7 +493,7 @@ fn comparison_writes_nothing_and_sees_each_later_change() {
 
 #[test]
 fn two_thousand_notes_take_seconds_and_one_of_them_milliseconds() {
-    let desk = Desk::new();
+    let desk = TestRepository::new();
     for n in 0..2000 {
         std::fs::write(desk.root().join(format!("doc{n}.md")), format!("{n}")).unwrap();
         std::fs::write(desk.root().join(format!("a{n}.rs")), "1").unwrap();

@@ -3,7 +3,7 @@
 use quipu_core::memory::{EntityId, name_key};
 use quipu_core::ports::{EntityRef, MemoryChange, NewEntity};
 
-use super::super::document::Spot;
+use super::super::document::ItemPosition;
 use super::super::record::EntityRecord;
 use super::{ImportError, Importer, key};
 
@@ -11,7 +11,7 @@ use super::{ImportError, Importer, key};
 const UNTYPED: &str = "Thing";
 
 impl Importer<'_> {
-    pub(super) fn take_entity(&mut self, spot: &Spot, given: EntityRecord) -> Result<(), ImportError> {
+    pub(super) fn take_entity(&mut self, spot: &ItemPosition, given: EntityRecord) -> Result<(), ImportError> {
         let given = EntityRecord { name: given.name.trim().to_owned(), ..given };
         let mut given = if self.is_ours { given } else { given.normalized() };
         if !self.is_ours {
@@ -61,7 +61,7 @@ impl Importer<'_> {
 
     /// Adds missing aliases and a missing description to an entity of memory or of the file. A different description is
     /// reported and not imported, and neither are its ties.
-    fn complete(&mut self, spot: &Spot, place: EntityRef, given: EntityRecord) {
+    fn complete(&mut self, spot: &ItemPosition, place: EntityRef, given: EntityRecord) {
         let is_typed = self.typed.contains_key(&key(place));
         let (aliases, description) = match place {
             EntityRef::Made(made) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quipu_core::memory::{Entity, EntityId, Observation, ObservationId, Relation, RelationId, WholeLog};
 use quipu_core::ports::{ChangeNumber, CopyLogError, LoggedChange, MemoryItem, NoteTie};
 
-use super::super::document::Spot;
+use super::super::document::ItemPosition;
 use super::super::log;
 use super::super::record::Record;
 use super::{ImportError, Importer};
@@ -15,7 +15,7 @@ use super::{ImportError, Importer};
 pub(super) struct FileHistory {
     entries: Vec<LoggedChange>,
     /// The place of the first entry.
-    first: Option<Spot>,
+    first: Option<ItemPosition>,
     entities: BTreeMap<EntityId, Entity>,
     observations: BTreeMap<ObservationId, Observation>,
     relations: BTreeMap<RelationId, Relation>,
@@ -25,7 +25,7 @@ pub(super) struct FileHistory {
 }
 
 impl FileHistory {
-    pub(super) fn add(&mut self, spot: &Spot, record: &Record) {
+    pub(super) fn add(&mut self, spot: &ItemPosition, record: &Record) {
         match record {
             Record::Change(entry) => {
                 self.first.get_or_insert_with(|| spot.clone());

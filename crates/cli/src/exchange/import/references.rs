@@ -4,7 +4,7 @@ use quipu_core::memory::name_key;
 use quipu_core::ports::EntityRef;
 use quipu_core::quoted;
 
-use super::super::document::Spot;
+use super::super::document::ItemPosition;
 use super::super::record::{Record, Reference};
 use super::{ImportError, Importer};
 
@@ -44,7 +44,7 @@ impl Importer<'_> {
         Ok(())
     }
 
-    fn take_waiting(&mut self, spot: &Spot, record: Record) -> Result<(), ImportError> {
+    fn take_waiting(&mut self, spot: &ItemPosition, record: Record) -> Result<(), ImportError> {
         match record {
             Record::Observation { entity, text, origin } => match self.find(&entity)? {
                 Some(place) => self.observe(place, &text, origin)?,
