@@ -184,9 +184,10 @@ impl Column {
         self.values.partition_point(|value| is_before(&value.scalar))
     }
 
-    /// The values from one to another, both included.
+    /// The values from one to another, both included; for few values, which are counted and not searched for a second time.
     pub(super) fn between(&self, least: &Scalar, most: &Scalar) -> Range<usize> {
-        self.first(|scalar| scalar < least)..self.first(|scalar| scalar <= most)
+        let start = self.first(|scalar| scalar < least);
+        start..start + self.values[start..].iter().take_while(|value| value.scalar <= *most).count()
     }
 
     /// The values of a kind.
