@@ -61,6 +61,12 @@ impl Database {
         Ok(self.postgres.graph_rates()?)
     }
 
+    /// The user of this process, if row-level security does not bind it.
+    pub(crate) fn unbound_user(&self) -> Result<Option<String>, OpenDatabaseError> {
+        let server = self.postgres.server()?;
+        Ok((!server.is_bound).then_some(server.user))
+    }
+
     /// How long no call has been answered.
     pub(crate) fn unreachable_for(&self) -> Option<Duration> {
         self.postgres.unreachable_for()

@@ -1,10 +1,11 @@
 //! Graphs of one server are apart for every tool, resource, completion and error, and none takes the time of another.
 
+use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quipu_core::ports::{Clock, SystemClock};
-use quipu_store_postgres::{NewToken, PostgresDatabase};
+use quipu_store_postgres::{NewToken, PostgresDatabase, roles_sql};
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
@@ -373,6 +374,25 @@ fn sessions_notices_prompts_and_the_explorer_are_of_one_graph() {
             (got.status, got.body.replace(&format!("`{graph}`"), "`?`"))
         };
         assert_eq!((get("two"), get("two").0), (get("none"), 404), "{page}: as if it did not exist");
+    }
+}
+
+/// The database's own wall between graphs is not there for a superuser or the owner of the tables.
+#[test]
+fn server_warns_if_row_level_security_does_not_bind_its_user() {
+    let Some(url) = postgres::database() else { return };
+    postgres::sql(&url, &roles_sql());
+    super::create_graph(&url.replace("postgres@", "quipu_admin@"));
+    for (user, is_warned) in [("postgres", true), ("quipu_admin", true), ("quipu_server", false)] {
+        let mut log = tempfile::NamedTempFile::new().unwrap();
+        let url = url.replace("postgres@", &format!("{user}@"));
+        let server = TeamServer::launch_logging(&url, &["--graph", super::GRAPH], log.reopen().unwrap().into());
+        server.await_ready();
+        drop(server);
+        let mut text = String::new();
+        log.read_to_string(&mut text).unwrap();
+        let warning = format!("row-level security does not bind the database user {user}");
+        assert_eq!(text.contains(&warning), is_warned, "{user}: {text}");
     }
 }
 

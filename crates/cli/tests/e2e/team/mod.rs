@@ -105,11 +105,28 @@ impl TeamServer {
 
     /// The same with variables of its environment.
     fn launch_in(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let (mut command, address) = Self::command(url, arguments);
+        command.envs(variables.iter().copied());
+        Self::spawn(command, address)
+    }
+
+    /// The same with a place for its log.
+    fn launch_logging(url: &str, arguments: &[&str], log: Stdio) -> Self {
+        let (mut command, address) = Self::command(url, arguments);
+        command.stderr(log);
+        Self::spawn(command, address)
+    }
+
+    fn command(url: &str, arguments: &[&str]) -> (Command, SocketAddr) {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(QUIPU);
         command.args(["serve", "--http", &address.to_string()]).args(arguments).env("QUIPU_DATABASE_URL", url);
         // Vectors of the model take minutes of a test's time, and few answers here depend on them.
-        command.env("QUIPU_EMBEDDING_PROVIDER", "none").envs(variables.iter().copied()).stdin(Stdio::null());
+        command.env("QUIPU_EMBEDDING_PROVIDER", "none").stdin(Stdio::null());
+        (command, address)
+    }
+
+    fn spawn(mut command: Command, address: SocketAddr) -> Self {
         let server = Self { child: command.spawn().unwrap(), address };
         wait_for("the server listens", || TcpStream::connect(address).is_ok());
         server
