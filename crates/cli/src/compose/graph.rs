@@ -24,6 +24,9 @@ use crate::config::Config;
 /// How long a call waits for the first index: a server that has just started answers with what it has read so far.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// So many vectors of passages a server is meant to hold in its open graphs: 10 GB. More are held too.
+const VECTORS_LIMIT: usize = 5_000_000;
+
 /// The database of a team.
 pub(crate) struct Database {
     postgres: Arc<PostgresDatabase>,
@@ -101,6 +104,7 @@ impl Database {
             gauge("quipu_database_connections_idle", "Those that no call uses.", pool.idle),
             gauge("quipu_database_connections_limit", "The most that this server opens.", pool.limit),
             gauge("quipu_database_waiting", "Calls that wait for a connection to the database.", pool.waiting),
+            gauge("quipu_vectors_limit", "The most vectors of passages that a server is meant for.", VECTORS_LIMIT),
             Measure::gauge(
                 "quipu_database_unreachable_seconds",
                 "How long the database has been unreachable; 0 while it answers.",

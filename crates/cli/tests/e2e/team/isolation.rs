@@ -427,6 +427,7 @@ fn metrics_show_the_graphs_of_the_token_and_the_pool_to_one_of_all() {
     let of_server = |name: &str| value_in(&whole, name);
     let (open, limit) = (of_server("quipu_database_connections"), of_server("quipu_database_connections_limit"));
     assert!(open >= 1.0 && open <= limit, "{open} of {limit}");
+    assert_eq!(of_server("quipu_vectors_limit"), 5e6);
     let waiting = (of_server("quipu_database_waiting"), of_server("quipu_database_unreachable_seconds"));
     assert_eq!(waiting, (0.0, 0.0));
     let page = page_of(&graphs.one);
