@@ -44,11 +44,13 @@ cargo xtask peers                          runs only the checks with other MCP c
 cargo xtask crash [--rounds N] [--seed N]  kills the server during writes and checks what is on disk
 cargo xtask share [--kills N] [--seed N] [--release]
                                            kills the owner of a vault under eight clients and checks their writes
-cargo xtask team [--rounds N] [--seed N] [--answers N] [--scale [--sizes 1k,10k,100k] [--release] [--write]]
+cargo xtask team [--rounds N] [--seed N] [--answers N]
+                 [--scale [--sizes 1k,10k,100k] [--only servers,notes,entities,graphs,vectors] [--release] [--write]]
                                            four servers on PostgreSQL, sixteen clients: kills and stops servers, cuts
                                            connections, fails over, fills the disk; checks every acknowledged write.
                                            --answers compares N random calls for each real vault with a folder instead;
-                                           --scale measures instead, beside the embedded store; --write updates docs/
+                                           --scale measures instead, beside the embedded store, all sections or those of
+                                           --only; --write updates these in docs/
 cargo xtask fuzz files|renames [--rounds N] [--seed N]
                                            files: changes files, links and folders under a server and compares its index
                                            with a fresh one; renames: renames and moves notes and compares the target of every link
@@ -104,7 +106,8 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         "team" if options.has("--scale") => {
             let sizes = options.sizes("1k,10k,100k")?;
-            team::scale::run(&shell::build_binary(options.profile())?, &sizes, options.has("--write"))
+            let only = options.value("--only");
+            team::scale::run(&shell::build_binary(options.profile())?, &sizes, only, options.has("--write"))
         }
         "team" if options.has("--answers") => team::answers(options.number("--answers")?.context("--answers N")?),
         "team" => {

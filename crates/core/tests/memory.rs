@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use quipu_core::Session;
 use quipu_core::memory::{
@@ -317,6 +318,24 @@ fn without_an_embedder_search_uses_words() {
     embedder.is_down.store(false, Ordering::Relaxed);
     make_all(&memory);
     assert_eq!(found(&memory, "vehicle"), [(1, false)]);
+}
+
+#[test]
+fn search_finds_what_has_been_read_while_memory_is_read_ahead() {
+    let (storage, embedder) = (MemMemoryStorage::default(), Arc::new(Subjects::default()));
+    create(&memory(&storage, &embedder), "Garage", "holds one automobile");
+    let open = || Arc::new(memory(&storage, &embedder));
+    let ahead = open();
+    let read_ahead = Memory::read_ahead(&ahead);
+    assert_eq!((found(&ahead, "garage"), ahead.wait_read(Duration::ZERO)), (vec![], Err(0)));
+    read_ahead().unwrap();
+    assert_eq!((found(&ahead, "garage"), ahead.wait_read(Duration::ZERO)), (vec![(1, true)], Ok(())));
+    // What needs all of memory does not wait for that thread.
+    let created = open();
+    let _never_runs = Memory::read_ahead(&created);
+    create(&created, "Kitchen", "holds a cup of tea");
+    assert_eq!((found(&created, "garage"), created.wait_read(Duration::ZERO)), (vec![(1, true)], Ok(())));
+    assert_eq!(found(&open(), "garage"), [(1, true)], "no thread reads ahead");
 }
 
 #[test]

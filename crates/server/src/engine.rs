@@ -99,8 +99,14 @@ impl Engine {
         let maintaining = std::thread::Builder::new().name("index".into()).spawn(work);
         let maintaining = maintaining.context("while starting to index")?;
         if let Ok(memory) = open.memory() {
+            let read_ahead = Memory::read_ahead(memory);
             let (memory, knowledge) = (Arc::downgrade(memory), Arc::downgrade(open.knowledge()));
-            let work = move || make_vectors(&memory, &knowledge);
+            let work = move || {
+                if let Err(error) = read_ahead() {
+                    tracing::warn!("memory is read by the first search, not ahead: {error}");
+                }
+                make_vectors(&memory, &knowledge);
+            };
             let started = std::thread::Builder::new().name("memory".into()).spawn(work);
             drop(started.context("while starting to read memory")?);
         }

@@ -379,9 +379,9 @@ fn speed(entities: usize) {
     let start = Instant::now();
     fill(&open(), entities, &mut prose);
     let filling = start.elapsed();
-    let memory = open();
+    let memory = Arc::new(open());
     let start = Instant::now();
-    memory.warm_up().unwrap();
+    Memory::read_ahead(&memory)().unwrap();
     println!(
         "\n{entities} entities: filled in {:.1} s, read for searching in {:.2} s, {:.0} MB on disk\n",
         filling.as_secs_f32(),

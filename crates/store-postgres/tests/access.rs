@@ -91,6 +91,21 @@ fn role_of_servers_reaches_one_graph_and_no_administration() {
     }
 }
 
+/// So a row is found among those of its graph, and the tables can be distributed by graph.
+#[test]
+fn every_unique_key_starts_with_the_graph() {
+    let Some(url) = postgres::database() else { return };
+    migrated(&url);
+    let unique = "FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid AND t.relnamespace = 'quipu'::regnamespace \
+                  AND t.relrowsecurity LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = i.indkey[0] \
+                  WHERE i.indisunique";
+    let others =
+        format!("SELECT string_agg(indexrelid::regclass::text, ' ') {unique} AND a.attname IS DISTINCT FROM 'graph'");
+    assert_eq!(sql(&url, &others), "");
+    let count: usize = sql(&url, &format!("SELECT count(*) {unique}")).parse().expect("a number");
+    assert!(count > 20, "{count} keys");
+}
+
 /// An index serves the look-up of names also where rules for rows apply.
 #[test]
 fn names_are_looked_up_by_index_under_row_level_security() {

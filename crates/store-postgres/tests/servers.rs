@@ -310,3 +310,31 @@ fn old_versions_are_deleted_beside_writes() {
     let left = "SELECT (SELECT count(*) FROM quipu.note_version) || ' ' || (SELECT count(*) FROM quipu.note_write)";
     assert_eq!(postgres::sql(&url, left), "19 20", "newer ones stay");
 }
+
+/// Every server of a graph prunes it once a day, at about the same time.
+#[test]
+fn old_versions_are_pruned_once_by_concurrent_servers() {
+    const NOTES: usize = 700;
+    let Some(url) = postgres::database() else { return };
+    drop(server(&url));
+    let vault = || {
+        let database = PostgresDatabase::connect(&url).expect("reachable");
+        let graph = database.graph("team").expect("readable").expect("it exists");
+        PostgresVault::new(Arc::new(database), &graph)
+    };
+    let writer = vault();
+    let path = |number: usize| VaultPath::parse(&format!("note{number}.md")).expect("a path");
+    let create = |number| FileChange::Create { path: path(number), bytes: b"old".to_vec() };
+    writer.apply(&(0..NOTES).map(create).collect::<Vec<_>>()).expect("the paths are free");
+    let expected = writer.read(&path(0)).expect("readable").expect("it exists").hash;
+    let replace = |number| FileChange::Replace { path: path(number), expected, bytes: b"new".to_vec() };
+    writer.apply(&(0..NOTES).map(replace).collect::<Vec<_>>()).expect("nothing changed meanwhile");
+    let pruned: usize = thread::scope(|scope| {
+        let servers: Vec<_> = (0..3).map(|_| scope.spawn(|| vault().prune(i64::MAX).expect("it prunes"))).collect();
+        servers.into_iter().map(|server| server.join().expect("it ends")).sum()
+    });
+    assert_eq!(pruned, NOTES);
+    let counts = "SELECT (SELECT count(*) FROM quipu.note_version), (SELECT count(*) FROM quipu.note_write), \
+                  (SELECT kept_bytes FROM quipu.note_head), (SELECT count(*) FROM quipu.note)";
+    assert_eq!(postgres::sql(&url, counts), format!("0|0|0|{NOTES}"), "and the bytes were counted once");
+}

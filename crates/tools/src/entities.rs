@@ -18,6 +18,7 @@ pub(crate) fn linking_entities(
     key: NoteKey,
     limit: usize,
 ) -> Result<Vec<EntityName>, ToolError> {
+    call.await_memory();
     let (entities, count) = call.knowledge.linking_entities(snapshot, key, limit)?;
     if count > entities.len() {
         call.warn(format!(

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_core::memory::Memory;
 use quipu_core::{Knowledge, RequestKey, Session, on_one_line};
@@ -235,7 +235,7 @@ impl Registry {
             return unknown_tool(tool.name, self.tools()).into();
         }
         let memory = self.memory.as_deref().map_err(String::as_str);
-        let call = Call::new(&self.knowledge, memory, session, request);
+        let call = Call::new(&self.knowledge, memory, session, request, Instant::now() + self.patience);
         let edition = session.edition();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if let Some(key) = request.filter(|_| tool.access != Access::Read) {
@@ -243,9 +243,9 @@ impl Registry {
             }
             let arguments = check_arguments(tool, arguments)?;
             let missing = if tool.shows_notes { self.wait_for_index(&arguments)? } else { None };
-            missing.iter().for_each(|missing| call.warn(missing.clone()));
+            missing.into_iter().for_each(|missing| call.lacks(missing));
             let answer = (tool.run)(&call, arguments)?;
-            Ok(match missing {
+            Ok(match call.missing() {
                 // An answer that maps ids to values has no room for a field.
                 Some(missing) if tool.output_schema.get("additionalProperties").is_none() => {
                     with_missing(answer, missing)
@@ -460,6 +460,34 @@ mod tests {
         harness.knowledge.start(&|_| {}).unwrap();
         let create = json!({"name": "Ada", "entity_type": "Author"});
         assert_eq!((redact().warnings, harness.called("create_entity", create).warnings), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_search_of_memory_that_is_not_read_yet_has_a_warning() {
+        let mut harness = Harness::new("//- a.md\nSee [[a]].\n");
+        harness.registry.patience = Duration::ZERO;
+        // Without `force`, memory is read to find duplicates.
+        let ada = json!({"name": "Ada", "entity_type": "Author", "observations": ["[[a]]"], "force": true});
+        harness.called("create_entity", ada);
+        let read_ahead = Memory::read_ahead(&harness.memory);
+        let calls = [
+            ("search_subgraph", json!({"query": "ada"}), "entities"),
+            ("get_node", json!({"id": "a.md", "includeEntities": true}), "entities"),
+        ];
+        for (tool, arguments, list) in &calls {
+            let called = harness.called(tool, arguments.clone());
+            let Reply::Answer(answer) = &called.reply else { panic!("{called:?}") };
+            assert_eq!(answer[list], json!([]));
+            assert!(called.warnings[0].starts_with("memory is still being read: 0 entities are read"), "{called:?}");
+            assert_eq!(answer["_incomplete"], called.warnings[0]);
+        }
+        assert_eq!(harness.called("search_entities", json!({"query": "ada"})).warnings.len(), 1);
+        read_ahead().unwrap();
+        for (tool, arguments, list) in calls {
+            let called = harness.called(tool, arguments);
+            let Reply::Answer(answer) = &called.reply else { panic!("{called:?}") };
+            assert_eq!((answer[list][0]["name"].as_str(), called.warnings), (Some("Ada"), vec![]));
+        }
     }
 
     #[test]

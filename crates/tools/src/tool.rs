@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use quipu_core::index::Snapshot;
 use quipu_core::memory::Memory;
@@ -188,7 +189,11 @@ pub(crate) struct Call<'a> {
     pub(crate) session: &'a Session,
     /// Identifies a call that may be retried.
     pub(crate) request: Option<RequestKey>,
+    /// How long it waits for what is still being read.
+    until: Instant,
     warnings: RefCell<Vec<String>>,
+    /// What the answer does not cover.
+    missing: RefCell<Option<String>>,
 }
 
 impl<'a> Call<'a> {
@@ -197,13 +202,42 @@ impl<'a> Call<'a> {
         memory: Result<&'a Memory, &'a str>,
         session: &'a Session,
         request: Option<RequestKey>,
+        until: Instant,
     ) -> Self {
-        Self { knowledge, memory, session, request, warnings: RefCell::default() }
+        Self { knowledge, memory, session, request, until, warnings: RefCell::default(), missing: RefCell::default() }
     }
 
     /// Memory, or the error that says why it is not available.
     pub(crate) fn memory(&self) -> Result<&'a Memory, ToolError> {
         self.memory.map_err(|why| ToolError::new(ToolErrorKind::Provider, why))
+    }
+
+    /// Memory, to be searched: a while after the start, what has been read of it by then.
+    pub(crate) fn memory_to_search(&self) -> Result<&'a Memory, ToolError> {
+        let memory = self.memory()?;
+        self.await_memory();
+        Ok(memory)
+    }
+
+    /// Waits until memory can be searched; after a while, notes that the answer covers a part of it.
+    pub(crate) fn await_memory(&self) {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if let Some(Err(known)) = self.memory.ok().map(|memory| memory.wait_read(left)) {
+            self.lacks(format!(
+                "memory is still being read: {known} entities are read so far, and this answer covers only those; retry later"
+            ));
+        }
+    }
+
+    /// The answer does not cover everything.
+    pub(crate) fn lacks(&self, missing: String) {
+        self.warn(missing.clone());
+        self.missing.borrow_mut().get_or_insert(missing);
+    }
+
+    /// What the answer does not cover.
+    pub(crate) fn missing(&self) -> Option<String> {
+        self.missing.borrow().clone()
     }
 
     /// The author that memory records for a change by this call.

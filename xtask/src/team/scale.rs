@@ -8,7 +8,6 @@ mod graphs;
 mod load;
 mod vectors;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use quipu_core::model::VaultPath;
 use quipu_core::ports::{FileChange, VaultFiles};
 use quipu_store_postgres::{PostgresDatabase, PostgresVault};
 use quipu_testkit::generate;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::cluster::{self, Cluster};
@@ -46,24 +45,74 @@ const AT_ONCE: usize = 500;
 /// Writes whose visibility on another server is measured.
 const WRITES: usize = 60;
 
-pub(crate) fn run(binary: &Path, sizes: &[usize], write: bool) -> anyhow::Result<()> {
+/// How long a server may take to read everything.
+const LOADING: Duration = Duration::from_secs(900);
+
+/// The sections of the page, in order.
+const SECTIONS: [&str; 5] = ["Servers", "Notes", "Entities", "Graphs", "Vectors"];
+
+/// What every section needs.
+struct Measurement<'a> {
+    binary: &'a Path,
+    programs: &'a Path,
+    cluster: &'a Cluster,
+    url: &'a str,
+    database: &'a Arc<PostgresDatabase>,
+    sizes: &'a [usize],
+}
+
+/// Measures the sections that were chosen, all if none was. The page keeps the other ones as they are.
+pub(crate) fn run(binary: &Path, sizes: &[usize], only: Option<&str>, write: bool) -> anyhow::Result<()> {
+    let chosen = chosen(only)?;
     let programs = postgres::installed()?;
     let cluster = Cluster::alone(&programs)?;
     let url = cluster::url(&cluster.ports()[..1]);
     let database = Arc::new(PostgresDatabase::connect(&url)?);
     database.migrate()?;
-    let (mut page, mut bounds) = (String::new(), Bounds::default());
-    servers(binary, &url, &database, &mut page)?;
-    notes(binary, &cluster, &database, sizes, &mut page, &mut bounds)?;
-    entities::measure(binary, &url, &database, sizes, &mut page, &mut bounds)?;
-    graphs::measure(binary, &url, &database, &mut page)?;
-    vectors::measure(binary, &programs.join("bin/psql"), &url, &database, sizes, &mut page)?;
-    let page = format!("{}{}{page}", intro(binary), bounds.table());
-    println!("{page}");
-    if write {
-        fs::write(shell::root().join(PAGE), page)?;
+    let of = Measurement { binary, programs: &programs, cluster: &cluster, url: &url, database: &database, sizes };
+    let mut missed = Vec::new();
+    for name in chosen {
+        let started = Instant::now();
+        let mut bounds = Bounds::default();
+        let text = match name {
+            "Servers" => servers(&of)?,
+            "Notes" => notes(&of, &mut bounds)?,
+            "Entities" => entities::measure(&of, &mut bounds)?,
+            "Graphs" => graphs::measure(&of)?,
+            _ => vectors::measure(&of)?,
+        };
+        let section = format!("## {name}\n{text}{}", bounds.table());
+        println!("{section}\nmeasured in {:.0?}", started.elapsed());
+        if write {
+            let page = shell::root().join(PAGE);
+            let known = fs::read_to_string(&page).unwrap_or_default();
+            fs::write(&page, with_section(&intro(binary), &known, name, &section))?;
+        }
+        missed.extend(bounds.missed);
     }
-    bounds.ensure_kept()
+    ensure!(missed.is_empty(), "{}", missed.join("; "));
+    Ok(())
+}
+
+fn chosen(only: Option<&str>) -> anyhow::Result<Vec<&'static str>> {
+    let Some(only) = only else { return Ok(SECTIONS.to_vec()) };
+    let section = |asked: &str| {
+        let found = SECTIONS.into_iter().find(|name| name.eq_ignore_ascii_case(asked));
+        found.with_context(|| format!("no section {asked}; there are {}", SECTIONS.join(", ").to_lowercase()))
+    };
+    only.split(',').map(section).collect()
+}
+
+/// The page with a new text of a section.
+fn with_section(intro: &str, page: &str, name: &str, section: &str) -> String {
+    let known = |name: &str| {
+        let start = page.find(&format!("\n## {name}\n"))? + 1;
+        let end = page[start..].find("\n## ").map_or(page.len(), |end| start + end + 1);
+        Some(page[start..end].trim_end())
+    };
+    let sections =
+        SECTIONS.into_iter().filter_map(|each| if each == name { Some(section.trim_end()) } else { known(each) });
+    format!("{intro}\n{}\n", sections.collect::<Vec<_>>().join("\n\n"))
 }
 
 fn intro(binary: &Path) -> String {
@@ -103,90 +152,112 @@ fn push(database: &Arc<PostgresDatabase>, graph: &str, folder: &Path, notes: &[S
 }
 
 /// Throughput and latency by number of servers.
-fn servers(binary: &Path, url: &str, database: &Arc<PostgresDatabase>, page: &mut String) -> anyhow::Result<()> {
-    let Prepared { folder, notes, graph } = prepare(database, "load", NOTES_UNDER_LOAD)?;
-    let _ = write!(
-        page,
-        "\n## Servers\n{} clients, {NOTES_UNDER_LOAD} notes; a read is `get_node` or `search_docs`, a write `edit_node` or \
+fn servers(of: &Measurement<'_>) -> anyhow::Result<String> {
+    let Prepared { folder, notes, graph } = prepare(of.database, "load", NOTES_UNDER_LOAD)?;
+    let mut page = format!(
+        "{} clients, {NOTES_UNDER_LOAD} notes; a read is `get_node` or `search_docs`, a write `edit_node` or \
          `create_entity`.\n\n| servers | reads/s | p50 ms | p99 ms | writes/s | p50 ms | p99 ms | connections |\n|---|---|---|---|---|---|---|---|\n",
         load::CLIENTS
     );
-    let mut row = |name: &str, urls: &[String], connections: &dyn Fn() -> anyhow::Result<String>| {
-        let reads = load::run(urls, &notes, load::Kind::Read)?;
-        let writes = load::run(urls, &notes, load::Kind::Write)?;
-        let _ = writeln!(page, "| {name} | {reads} | {writes} | {} |", connections()?);
-        anyhow::Ok(())
+    let measure = |urls: &[String]| -> anyhow::Result<[f64; 6]> {
+        let ([a, b, c], [d, e, f]) =
+            (load::run(urls, &notes, load::Kind::Read)?, load::run(urls, &notes, load::Kind::Write)?);
+        Ok([a, b, c, d, e, f])
     };
+    let row = |name: &str, [a, b, c, d, e, f]: [f64; 6], connections: f64| {
+        format!("| {name} | {a:.0} | {b:.1} | {c:.1} | {d:.0} | {e:.1} | {f:.1} | {connections} |\n")
+    };
+    let mut rows = Vec::new();
     for count in SERVERS {
-        let servers = (0..count).map(|_| started(binary, url)).collect::<anyhow::Result<Vec<_>>>()?;
+        let servers = (0..count).map(|_| started(of.binary, of.url)).collect::<anyhow::Result<Vec<_>>>()?;
         let urls: Vec<String> = servers.iter().map(|server| server.url_of(&graph)).collect();
         for url in &urls {
             await_loaded(url, NOTES_UNDER_LOAD)?;
         }
+        let values = measure(&urls)?;
         // Of the pool, and one that listens.
-        let connections = || {
-            let open = servers.iter().map(|server| server.metric("quipu_database_connections"));
-            anyhow::Ok((open.sum::<anyhow::Result<f64>>()? + count as f64).to_string())
-        };
-        row(&count.to_string(), &urls, &connections)?;
+        let open = servers.iter().map(|server| server.metric("quipu_database_connections"));
+        let open = open.sum::<anyhow::Result<f64>>()? + count as f64;
+        page += &row(&count.to_string(), values, open);
+        let [a, b, c, d, e, f] = values;
+        rows.push((count as f64, [a, b, c, d, e, f, open]));
     }
-    let (server, _) = Server::start_in(binary, &[], folder, tempfile::tempdir()?)?;
+    let (server, _) = Server::start_in(of.binary, &[], folder, tempfile::tempdir()?)?;
     await_loaded(&server.url, NOTES_UNDER_LOAD)?;
-    row("embedded store", std::slice::from_ref(&server.url), &|| Ok("0".to_owned()))
+    page += &row("embedded store", measure(std::slice::from_ref(&server.url))?, 0.0);
+    page += &format!("| exponent | {} |\n", exponents(&rows));
+    Ok(page)
 }
 
 /// Start, memory and visibility by number of notes.
-fn notes(
-    binary: &Path,
-    cluster: &Cluster,
-    database: &Arc<PostgresDatabase>,
-    sizes: &[usize],
-    page: &mut String,
-    bounds: &mut Bounds,
-) -> anyhow::Result<()> {
-    page.push_str(
-        "\n## Notes\nThe first answer is that of `list_nodes` to a client that connects as soon as the server listens; it may \
-         cover a part of the notes. A write is visible when another server, asked after the acknowledgement, has returned \
-         it. The last columns are of a folder.\n\n| notes | database MB | first answer s | loaded s | resident MB | visible p50 ms | \
-         visible p95 ms | embedded: first answer s | loaded s | resident MB |\n|---|---|---|---|---|---|---|---|---|---|\n",
+fn notes(of: &Measurement<'_>, bounds: &mut Bounds) -> anyhow::Result<String> {
+    let mut page = format!(
+        "The first answers are those to clients that connect as soon as the server listens, one client for each tool; they may cover a \
+         part of the notes. A write is visible when another server, asked after the acknowledgement, has returned it. The last columns \
+         are of a folder.\n\n| notes | database MB | first answer s: {0} | loaded s | resident MB | visible p50 ms | visible p95 ms | \
+         embedded: first answer s: {0} | loaded s | resident MB |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        FIRST_CALLS.join(" | ")
     );
-    let url = cluster::url(&cluster.ports()[..1]);
-    let mut rows: Vec<(f64, [f64; 9])> = Vec::new();
-    for size in sizes {
+    let mut rows: Vec<(f64, [f64; 15])> = Vec::new();
+    for size in of.sizes {
         // Not the graph under load, which has more than these notes.
-        let before = database_bytes(cluster)?;
-        let prepared = prepare(database, &format!("n{size}"), *size)?;
-        let stored = database_bytes(cluster)? - before;
-        let team = start_of_team(binary, &url, &prepared, *size)?;
-        let embedded = start_of_embedded(binary, prepared, *size)?;
-        let Start { first, loaded, resident } = team.start;
+        let before = database_bytes(of.cluster)?;
+        let prepared = prepare(of.database, &format!("n{size}"), *size)?;
+        let stored = database_bytes(of.cluster)? - before;
+        let team = start_of_team(of, &prepared, *size)?;
+        let embedded = start_of_embedded(of.binary, prepared, *size)?;
         let (p50, p95) = (load::percentile(&team.visible, 0.5), load::percentile(&team.visible, 0.95));
-        let of_team = [stored / 1e6, first, loaded, resident / 1e6, p50, p95];
-        let [a, b, c, d, e, f] = of_team;
-        let Start { first: g, loaded: h, resident: i } = Start { resident: embedded.resident / 1e6, ..embedded };
-        let _ = writeln!(
-            page,
-            "| {size} | {a:.0} | {b:.2} | {c:.1} | {d:.0} | {e:.1} | {f:.1} | {g:.2} | {h:.1} | {i:.0} |"
-        );
-        bounds.first_answer(&format!("{size} notes"), first);
+        let Start { first: [a, b, c, d], loaded, resident } = team.start;
+        let Start { first: [e, f, g, h], loaded: loaded_there, resident: resident_there } = embedded;
+        let values = [
+            stored / 1e6,
+            a,
+            b,
+            c,
+            d,
+            loaded,
+            resident / 1e6,
+            p50,
+            p95,
+            e,
+            f,
+            g,
+            h,
+            loaded_there,
+            resident_there / 1e6,
+        ];
+        page += &format!("| {size} | {} |\n", values.map(cell).join(" | "));
+        for (tool, first) in FIRST_CALLS.iter().zip(team.start.first) {
+            bounds.first_answer(&format!("`{tool}`, {size} notes"), first);
+        }
         bounds.visible(&format!("{size} notes"), p95);
-        rows.push((*size as f64, [a, b, c, d, e, f, g, h, i]));
+        rows.push((*size as f64, values));
     }
-    let _ = writeln!(page, "| exponent | {} |", exponents(&rows));
+    page += &format!("| exponent | {} |\n", exponents(&rows));
     if let (Some((few, of_few)), Some((many, of_many))) = (rows.first(), rows.last())
         && few < many
     {
         let each = |column: usize| (of_many[column] - of_few[column]) / (many - few) * 1e5;
-        let _ = write!(
-            page,
+        page += &format!(
             "\n100,000 more notes need {:.0} MB more in each server that has the graph open, {:.0} MB in a server of the folder, and \
              {:.0} MB in the database.\n",
-            each(3),
-            each(8),
+            each(6),
+            each(14),
             each(0)
         );
     }
-    Ok(())
+    Ok(page)
+}
+
+/// A value with three digits or more.
+fn cell(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else if value < 100.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
 }
 
 /// The size of the database, after what was written is where it stays.
@@ -215,7 +286,8 @@ fn exponents<const COLUMNS: usize>(rows: &[(f64, [f64; COLUMNS])]) -> String {
 
 /// The start of a server, in seconds and bytes.
 struct Start {
-    first: f64,
+    /// For each of [`FIRST_CALLS`].
+    first: [f64; 4],
     loaded: f64,
     resident: f64,
 }
@@ -226,12 +298,12 @@ struct Team {
     visible: Vec<Duration>,
 }
 
-fn start_of_team(binary: &Path, url: &str, prepared: &Prepared, size: usize) -> anyhow::Result<Team> {
+fn start_of_team(of: &Measurement<'_>, prepared: &Prepared, size: usize) -> anyhow::Result<Team> {
     let begun = Instant::now();
-    let server = TeamServer::start(binary, url.to_owned(), Vec::new())?;
-    let (first, loaded) = watch_start(begun, &server.url_of(&prepared.graph), size)?;
+    let server = TeamServer::start(of.binary, of.url.to_owned(), Vec::new())?;
+    let (first, loaded) = watch_start(begun, &server.url_of(&prepared.graph), &prepared.notes)?;
     let resident = server.resident_bytes()? as f64;
-    let other = started(binary, url)?;
+    let other = started(of.binary, of.url)?;
     await_loaded(&other.url_of(&prepared.graph), size)?;
     let mut writer = Client::connect(&server.url_of(&prepared.graph), "")?;
     let mut reader = Client::connect(&other.url_of(&prepared.graph), "")?;
@@ -251,23 +323,45 @@ fn start_of_team(binary: &Path, url: &str, prepared: &Prepared, size: usize) -> 
 fn start_of_embedded(binary: &Path, prepared: Prepared, size: usize) -> anyhow::Result<Start> {
     let begun = Instant::now();
     let (server, _) = Server::start_in(binary, &[], prepared.folder, tempfile::tempdir()?)?;
-    let (first, loaded) = watch_start(begun, &server.url, size)?;
+    let (first, loaded) = watch_start(begun, &server.url, &prepared.notes)?;
+    ensure!(total(&server.url)? >= size as u64, "the notes are there");
     Ok(Start { first, loaded, resident: crate::load::resident_bytes(server.process.id())? as f64 })
 }
 
-/// The seconds until the first answer, and until an answer covers all notes.
-fn watch_start(begun: Instant, url: &str, notes: usize) -> anyhow::Result<(f64, f64)> {
-    let mut first = None;
-    loop {
-        ensure!(begun.elapsed() < Duration::from_secs(600), "the server does not load {notes} notes");
-        if let Ok(total) = total(url) {
-            let now = begun.elapsed().as_secs_f64();
-            let first = *first.get_or_insert(now);
-            if total >= notes as u64 {
-                return Ok((first, now));
-            }
+/// The tools whose first answers are measured.
+const FIRST_CALLS: [&str; 4] = ["list_nodes", "get_node", "search_docs", "ubp_search"];
+
+/// The seconds until the first answers, and until an answer covers all notes.
+fn watch_start(begun: Instant, url: &str, notes: &[String]) -> anyhow::Result<([f64; 4], f64)> {
+    let arguments = |tool: &str| match tool {
+        "list_nodes" => json!({ "limit": 1 }),
+        // One of the last that are read.
+        "get_node" => json!({ "id": notes[notes.len() - 1] }),
+        _ => json!({ "query": generate::word(7) }),
+    };
+    std::thread::scope(|scope| {
+        let ask = |tool| scope.spawn(move || first_answer(begun, url, tool, &arguments(tool)));
+        let firsts = FIRST_CALLS.map(ask);
+        let loaded = await_loaded(url, notes.len()).map(|()| begun.elapsed().as_secs_f64());
+        let mut first = [0.0; 4];
+        for (place, asked) in firsts.into_iter().enumerate() {
+            first[place] = asked.join().expect("a client returns its errors")?;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        Ok((first, loaded?))
+    })
+}
+
+/// The seconds until a tool answers.
+fn first_answer(begun: Instant, url: &str, tool: &str, arguments: &Value) -> anyhow::Result<f64> {
+    loop {
+        match Client::connect(url, "").and_then(|mut client| client.call(tool, arguments)) {
+            Ok(answer) => {
+                ensure!(answer["isError"] == false, "{tool}: {answer}");
+                return Ok(begun.elapsed().as_secs_f64());
+            }
+            Err(error) if begun.elapsed() > LOADING => return Err(error).context("no answer"),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
     }
 }
 
@@ -284,5 +378,24 @@ fn started(binary: &Path, url: &str) -> anyhow::Result<TeamServer> {
 }
 
 fn await_loaded(url: &str, notes: usize) -> anyhow::Result<()> {
-    watch_start(Instant::now(), url, notes).map(|_| ())
+    let begun = Instant::now();
+    while total(url).ok().is_none_or(|total| total < notes as u64) {
+        ensure!(begun.elapsed() < LOADING, "the server does not load {notes} notes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn section_is_replaced_in_its_place_and_the_others_are_kept() {
+        let page = with_section("# P\n", "", "Graphs", "## Graphs\ng\n");
+        let page = with_section("# P\n", &page, "Servers", "## Servers\ns\n\n| a |\n");
+        assert_eq!(page, "# P\n\n## Servers\ns\n\n| a |\n\n## Graphs\ng\n");
+        let page = with_section("# Q\n", &page, "Servers", "## Servers\nnew\n");
+        assert_eq!(page, "# Q\n\n## Servers\nnew\n\n## Graphs\ng\n");
+    }
 }

@@ -41,6 +41,12 @@ pub(super) fn serve(
     compose::check_providers(&config).map_err(failure)?;
     let database = Database::connect(url)?;
     check_graph(&database, graph)?;
+    if let Some(user) = database.unbound_user()? {
+        tracing::warn!(
+            "row-level security does not bind the database user {user}: only the statements of this server keep graphs apart; \
+             serve as quipu_server, which `quipu db roles` creates"
+        );
+    }
     let tokens = Arc::new(database.tokens());
     let graphs = Arc::new(TeamGraphs { database, config, options, only: graph.map(str::to_owned) });
     let served = Served { content: Content::Graphs(graphs), tokens };

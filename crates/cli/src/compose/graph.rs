@@ -24,6 +24,9 @@ use crate::config::Config;
 /// How long a call waits for the first index: a server that has just started answers with what it has read so far.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// So many vectors of passages a server is meant to hold in its open graphs: 10 GB. More are held too.
+const VECTORS_LIMIT: usize = 5_000_000;
+
 /// The database of a team.
 pub(crate) struct Database {
     postgres: Arc<PostgresDatabase>,
@@ -61,6 +64,12 @@ impl Database {
         Ok(self.postgres.graph_rates()?)
     }
 
+    /// The user of this process, if row-level security does not bind it.
+    pub(crate) fn unbound_user(&self) -> Result<Option<String>, OpenDatabaseError> {
+        let server = self.postgres.server()?;
+        Ok((!server.is_bound).then_some(server.user))
+    }
+
     /// How long no call has been answered.
     pub(crate) fn unreachable_for(&self) -> Option<Duration> {
         self.postgres.unreachable_for()
@@ -95,6 +104,7 @@ impl Database {
             gauge("quipu_database_connections_idle", "Those that no call uses.", pool.idle),
             gauge("quipu_database_connections_limit", "The most that this server opens.", pool.limit),
             gauge("quipu_database_waiting", "Calls that wait for a connection to the database.", pool.waiting),
+            gauge("quipu_vectors_limit", "The most vectors of passages that a server is meant for.", VECTORS_LIMIT),
             Measure::gauge(
                 "quipu_database_unreachable_seconds",
                 "How long the database has been unreachable; 0 while it answers.",

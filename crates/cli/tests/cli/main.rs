@@ -13,6 +13,7 @@ mod busy;
 mod call;
 mod config;
 mod doctor;
+mod examples;
 mod help;
 mod index;
 mod install;

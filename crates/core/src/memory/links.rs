@@ -6,6 +6,7 @@ use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::EntityId;
 use super::read::EntityDetail;
+use super::search::DerivedIndexes;
 use crate::model::{Link, hash_of_target};
 use crate::parse::wikilinks;
 use crate::ports::{NoteTie, TextOwner};
@@ -38,7 +39,9 @@ impl Memory {
         hashes: &FxHashSet<u64>,
         ties: &[NoteTie],
     ) -> Result<Vec<NoteLink>, MemoryError> {
-        let mut links = self.links_like(hashes, ties)?;
+        let view = self.follower.view()?;
+        let mut links = links_in(&view, hashes, ties);
+        drop(view);
         for (owner, text) in self.store.linking_texts_gone()? {
             let is_wanted = |link: &Link| {
                 let is_tied = |tie: &NoteTie| tie.owner == owner && tie.target == link.target;
@@ -55,13 +58,18 @@ impl Memory {
         Ok(each_once(self.follower.view()?.links.all().collect()))
     }
 
-    /// The links whose target has one of these hashes, and the links with one of these ties.
+    /// The links whose target has one of these hashes, and the links with one of these ties; while memory is
+    /// read ahead, in what has been read.
     pub(crate) fn links_like(&self, hashes: &FxHashSet<u64>, ties: &[NoteTie]) -> Result<Vec<NoteLink>, MemoryError> {
-        let view = self.follower.view()?;
-        let is_tied = |link: &NoteLink, tie: &NoteTie| link.link.target == tie.target;
-        let tied = ties.iter().flat_map(|tie| view.links.of(tie.owner).filter(move |link| is_tied(link, tie)));
-        Ok(each_once(view.links.like(hashes).chain(tied).collect()))
+        let view = self.follower.view_so_far()?;
+        Ok(links_in(&view, hashes, ties))
     }
+}
+
+fn links_in(derived: &DerivedIndexes, hashes: &FxHashSet<u64>, ties: &[NoteTie]) -> Vec<NoteLink> {
+    let is_tied = |link: &NoteLink, tie: &NoteTie| link.link.target == tie.target;
+    let tied = ties.iter().flat_map(|tie| derived.links.of(tie.owner).filter(move |link| is_tied(link, tie)));
+    each_once(derived.links.like(hashes).chain(tied).collect())
 }
 
 /// One link for each text and target, whatever the label or heading.

@@ -1,6 +1,7 @@
 //! One vault's memory, open: what a tool uses. Its operations are in the files beside this one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -10,7 +11,7 @@ use super::error::MemoryError;
 use super::model::{Entity, EntityId};
 use super::search::{Embedded, LogFollower, VectorError};
 use crate::RequestKey;
-use crate::ports::{Author, ChangeNumber, Clock, Embedder, MemoryStore};
+use crate::ports::{Author, ChangeNumber, Clock, Embedder, MemoryFailure, MemoryStore};
 use crate::session::Session;
 
 /// How often a check that another process overtook is repeated.
@@ -67,10 +68,16 @@ impl Memory {
         Ok(author.request.map(|request| self.store.was_applied(request)).transpose()?.unwrap_or_default())
     }
 
-    /// Builds the search indexes ahead of the first search.
-    pub fn warm_up(&self) -> Result<(), MemoryError> {
-        self.follower.view()?;
-        Ok(())
+    /// Work that reads memory for the first search, for another thread. Searches from now until it is done find what it has read.
+    pub fn read_ahead(memory: &Arc<Self>) -> impl FnOnce() -> Result<(), MemoryFailure> + Send + use<> {
+        memory.follower.expect_read_ahead();
+        let memory = memory.clone();
+        move || memory.follower.read_ahead()
+    }
+
+    /// Waits for [`Memory::read_ahead`]; after a while, the number of entities that it has read.
+    pub fn wait_read(&self, patience: Duration) -> Result<(), usize> {
+        self.follower.wait_read(patience)
     }
 
     /// Creates and stores at most `limit` missing vectors. Until then, search by words finds everything.

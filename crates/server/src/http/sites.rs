@@ -355,9 +355,9 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
             return unavailable("cannot open the graph: the server's log has the cause; retry in a moment");
         }
     };
-    if request.method() == Method::POST
-        && let Err(Excess::TooMany(seconds)) = graphs.count_call(id, &graph)
-    {
+    // A stream of events is no call.
+    let is_call = request.method() == Method::POST || rest.starts_with("/api/");
+    if is_call && let Err(Excess::TooMany(seconds)) = graphs.count_call(id, &graph) {
         return too_many(seconds);
     }
     match rest.parse::<Uri>() {

@@ -125,6 +125,10 @@ impl VaultService for TeamGraph {
             ),
             Measure::gauge("quipu_feed_age_seconds", age_is, age.as_secs_f64()),
         ];
+        if let Some(Ok(coverage)) = self.engine.open().knowledge().coverage() {
+            let what = "Vectors of passages in the memory of this server.";
+            measures.push(Measure::gauge("quipu_vectors", what, coverage.embedded as f64));
+        }
         measures.extend(self.engine.open().measures());
         measures
     }

@@ -69,7 +69,7 @@ impl Tool for SearchEntities {
             project: params.project_id.map(EntityId),
             by: SearchBy::Both,
         };
-        let found = call.memory()?.search(call.session, &query)?;
+        let found = call.memory_to_search()?.search(call.session, &query)?;
         let hit = |found: FoundEntity| Hit {
             entity_id: found.entity.id.0,
             aliases: join_aliases(&found.entity.aliases).map(|aliases| truncate(&aliases, LISTED)),

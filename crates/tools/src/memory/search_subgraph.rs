@@ -75,7 +75,7 @@ impl Tool for SearchSubgraph {
             page,
             project: params.project_id.map(EntityId),
         };
-        let found = call.memory()?.search_subgraph(call.session, &query)?;
+        let found = call.memory_to_search()?.search_subgraph(call.session, &query)?;
         let (entities, relations) = show_subgraph(call, found.subgraph, &found.fitting)?;
         Ok(Output { entities, relations, pagination: Pagination::of(page, found.total) })
     }

@@ -1,6 +1,5 @@
 //! Memories of growing size: first answer, memory of the server, search and visibility, beside the embedded store.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use tempfile::TempDir;
 
 use super::bounds::Bounds;
 use super::load::percentile;
-use super::{WRITES, exponents, started, without_meaning};
+use super::{LOADING, Measurement, WRITES, cell, exponents, started, without_meaning};
 use crate::load::client::Client;
 use crate::peers::http::Server;
 use crate::shell;
@@ -30,24 +29,26 @@ const SEARCHES: usize = 60;
 /// The measurements of a server.
 struct Measured {
     first: f64,
+    loaded: f64,
     resident: usize,
     search: Vec<Duration>,
 }
 
-pub(super) fn measure(
-    binary: &Path,
-    url: &str,
-    database: &Arc<PostgresDatabase>,
-    sizes: &[usize],
-    page: &mut String,
-    bounds: &mut Bounds,
-) -> anyhow::Result<()> {
-    page.push_str(
-        "\n## Entities\nEach entity has one observation. The first answer is that of `search_entities` to a client that connects as \
-         soon as the server listens. An entity is visible when another server, asked after the acknowledgement, has found it.\n\n| \
-         entities | first answer s | resident MB | search p50 ms | p95 ms | visible p50 ms | visible p95 ms | embedded: first answer s \
-         | resident MB | search p50 ms | p95 ms |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
-    );
+impl Measured {
+    fn values(&self) -> [f64; 5] {
+        let Self { first, loaded, resident, search } = self;
+        [*first, *loaded, *resident as f64 / 1e6, percentile(search, 0.5), percentile(search, 0.95)]
+    }
+}
+
+pub(super) fn measure(of: &Measurement<'_>, bounds: &mut Bounds) -> anyhow::Result<String> {
+    let Measurement { binary, url, database, sizes, .. } = *of;
+    let mut page = "Each entity has one observation. The first answer is that of `search_entities` to a client that connects as \
+         soon as the server listens; it may cover a part of the entities. An entity is visible when another server, asked after the \
+         acknowledgement, has found it.\n\n| entities | first answer s | loaded s | resident MB | search p50 ms | p95 ms | visible p50 ms | \
+         visible p95 ms | embedded: first answer s | loaded s | resident MB | search p50 ms | p95 ms \
+         |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
     let mut rows = Vec::new();
     for size in sizes {
         let graph = format!("e{size}");
@@ -55,36 +56,28 @@ pub(super) fn measure(
         let folder = exported(binary, url, &graph)?;
         let begun = Instant::now();
         let server = TeamServer::start(binary, url.to_owned(), Vec::new())?;
-        let first = first_answer(begun, &server.url_of(&graph))?;
+        let (first, loaded) = watch_start(begun, &server.url_of(&graph))?;
         let search = searches(&server.url_of(&graph))?;
-        let team = Measured { first, resident: server.resident_bytes()?, search };
+        let team = Measured { first, loaded, resident: server.resident_bytes()?, search };
         let visible = visibility(&server, &started(binary, url)?, &graph)?;
         drop(server);
         let begun = Instant::now();
         let (server, _) = Server::start_in(binary, &[], folder, tempfile::tempdir()?)?;
-        let first = first_answer(begun, &server.url)?;
+        let (first, loaded) = watch_start(begun, &server.url)?;
         let search = searches(&server.url)?;
-        let embedded = Measured { first, resident: crate::load::resident_bytes(server.process.id())?, search };
-        let values = [
-            team.first,
-            team.resident as f64 / 1e6,
-            percentile(&team.search, 0.5),
-            percentile(&team.search, 0.95),
-            percentile(&visible, 0.5),
-            percentile(&visible, 0.95),
-            embedded.first,
-            embedded.resident as f64 / 1e6,
-            percentile(&embedded.search, 0.5),
-            percentile(&embedded.search, 0.95),
-        ];
-        let shown: Vec<String> = values.iter().map(|value| format!("{value:.1}")).collect();
-        let _ = writeln!(page, "| {size} | {} |", shown.join(" | "));
-        bounds.first_answer(&format!("{size} entities"), values[0]);
-        bounds.visible(&format!("{size} entities"), values[5]);
+        let resident = crate::load::resident_bytes(server.process.id())?;
+        let embedded = Measured { first, loaded, resident, search };
+        let [a, b, c, d, e] = team.values();
+        let [f, g, h, i, j] = embedded.values();
+        let p95 = percentile(&visible, 0.95);
+        let values = [a, b, c, d, e, percentile(&visible, 0.5), p95, f, g, h, i, j];
+        page += &format!("| {size} | {} |\n", values.map(cell).join(" | "));
+        bounds.first_answer(&format!("`search_entities`, {size} entities"), a);
+        bounds.visible(&format!("{size} entities"), p95);
         rows.push((*size as f64, values));
     }
-    let _ = writeln!(page, "| exponent | {} |", exponents(&rows));
-    Ok(())
+    page += &format!("| exponent | {} |\n", exponents(&rows));
+    Ok(page)
 }
 
 /// Names as unlike each other as can be: what is alike is held for the same.
@@ -130,13 +123,20 @@ fn search(client: &mut Client, query: &str) -> anyhow::Result<String> {
     Ok(found.to_string())
 }
 
-/// The seconds until the first answer.
-fn first_answer(begun: Instant, url: &str) -> anyhow::Result<f64> {
+/// The seconds until the first answer, and until an answer covers all entities.
+fn watch_start(begun: Instant, url: &str) -> anyhow::Result<(f64, f64)> {
+    let mut first = None;
     loop {
         let answer = Client::connect(url, "").and_then(|mut client| search(&mut client, &generate::word(1)));
         match answer {
-            Ok(_) => return Ok(begun.elapsed().as_secs_f64()),
-            Err(error) if begun.elapsed() > Duration::from_secs(600) => return Err(error).context("no answer"),
+            Ok(answer) => {
+                let now = begun.elapsed().as_secs_f64();
+                let first = *first.get_or_insert(now);
+                if !answer.contains("still being read") {
+                    return Ok((first, now));
+                }
+            }
+            Err(error) if begun.elapsed() > LOADING => return Err(error).context("no answer"),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
@@ -155,7 +155,7 @@ fn searches(url: &str) -> anyhow::Result<Vec<Duration>> {
 
 /// From the acknowledgement of new entities until another server has found them.
 fn visibility(server: &TeamServer, other: &TeamServer, graph: &str) -> anyhow::Result<Vec<Duration>> {
-    first_answer(Instant::now(), &other.url_of(graph))?;
+    watch_start(Instant::now(), &other.url_of(graph))?;
     let mut writer = Client::connect(&server.url_of(graph), "")?;
     let mut reader = Client::connect(&other.url_of(graph), "")?;
     let (mut random, mut visible) = (Random(99), Vec::new());

@@ -1,6 +1,5 @@
 //! One server, many graphs.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +13,7 @@ use quipu_store_postgres::{PostgresDatabase, PostgresVault};
 use serde_json::json;
 
 use super::load::percentile;
-use super::{exponents, started, without_meaning};
+use super::{Measurement, exponents, started, without_meaning};
 use crate::load::client::Client;
 use crate::peers::http::Server;
 
@@ -29,15 +28,10 @@ const MOST_FOLDERS: usize = 100;
 /// Clients that ask, one graph after the other.
 const CLIENTS: usize = 8;
 
-pub(super) fn measure(
-    binary: &Path,
-    url: &str,
-    database: &Arc<PostgresDatabase>,
-    page: &mut String,
-) -> anyhow::Result<()> {
-    let _ = write!(
-        page,
-        "\n## Graphs\nOne server, graphs of {NOTES} notes, {CLIENTS} clients that each call a graph after the other. The first call \
+pub(super) fn measure(of: &Measurement<'_>) -> anyhow::Result<String> {
+    let Measurement { binary, url, database, .. } = *of;
+    let mut page = format!(
+        "One server, graphs of {NOTES} notes, {CLIENTS} clients that each call a graph after the other. The first call \
          opens the graph. The last columns are of as many folders with a server each, whose first call includes its start; there \
          are at most {MOST_FOLDERS}.\n\n| graphs | first call p50 ms | p99 ms | next call p50 ms | p99 ms | resident MB | KB a graph | \
          embedded: first call p50 ms | p99 ms | next call p50 ms | resident MB, all servers \
@@ -67,11 +61,11 @@ pub(super) fn measure(
             [percentile(&first, 0.5), percentile(&first, 0.99), percentile(&next, 0.5), percentile(&next, 0.99)];
         let [a, b, c, d] = values;
         let e = resident as f64 / 1e6;
-        let _ = writeln!(page, "| {count} | {a:.1} | {b:.1} | {c:.1} | {d:.1} | {e:.0} | {of_graph} | {of_folders} |");
+        page += &format!("| {count} | {a:.1} | {b:.1} | {c:.1} | {d:.1} | {e:.0} | {of_graph} | {of_folders} |\n");
         rows.push((count as f64, [a, b, c, d, e]));
     }
-    let _ = writeln!(page, "| exponent | {} | | | | | |", exponents(&rows));
-    Ok(())
+    page += &format!("| exponent | {} | | | | | |\n", exponents(&rows));
+    Ok(page)
 }
 
 /// A server for each folder: the time from its start to its first answer, p50 and p99, that of the next call, and the memory of

@@ -1,6 +1,5 @@
 //! Servers and database connections that end during writes: every acknowledged write is there once.
 
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -156,12 +155,6 @@ fn stopped_database_loses_no_write_and_answers_say_so() {
     });
 }
 
-/// Signals a process: `STOP` suspends it.
-fn signal(server: &TeamServer, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &server.child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-}
-
 /// A server is suspended in a transaction, with the lock of its graph. The others write on, and the server itself, continued
 /// later, has its write once.
 #[test]
@@ -185,13 +178,13 @@ fn suspended_server_blocks_no_other_and_repeats_no_write() {
         let write = scope.spawn(|| suspended.try_call("create_node", create("one.md"), None));
         let waits = "wait_event_type = 'Lock' AND query LIKE 'INSERT INTO note_write %'";
         wait_for("the write waits, with the lock of the graph", || count(waits) == "1");
-        signal(&suspended, "STOP");
+        suspended.signal("STOP");
         locked.join().unwrap();
         wait_for("its transaction is idle", || count("state = 'idle in transaction'") != "0");
         let asked = Instant::now();
         other.call("create_node", create("two.md"));
         assert!(asked.elapsed() < Duration::from_secs(15), "it waited {:?}", asked.elapsed());
-        signal(&suspended, "CONT");
+        suspended.signal("CONT");
         write.join().unwrap()
     });
     assert_eq!(write.unwrap()["isError"], json!(false), "it was made again");

@@ -7,7 +7,7 @@ use quipu_testkit::generate::Random;
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::{TeamServer, create_graph, wait_for};
+use super::{HeldLock, TeamServer, create_graph, push, wait_for};
 
 /// Calls of the random test; more by hand.
 const STEPS: usize = 400;
@@ -119,4 +119,31 @@ fn notification_makes_other_servers_read_a_change_at_once() {
     }
     waits.sort();
     assert!(waits[waits.len() / 2] < Duration::from_millis(250), "{waits:?}");
+}
+
+/// The feed cannot be read for a while, although the database answers: an answer that may lack a change says so.
+#[test]
+fn answer_without_changes_that_are_not_yet_applied_says_so() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let server = TeamServer::start(&url);
+    server.call("create_node", json!({ "id": "a.md", "content": "x" }));
+    let list = || {
+        let result = server.try_call("list_nodes", json!({}), None).unwrap();
+        (result["structuredContent"]["total"].clone(), result["_meta"]["quipu/warnings"].to_string())
+    };
+    let is_current = |total: u64| matches!(list(), (listed, warnings) if listed == json!(total) && !warnings.contains("out of date"));
+    assert!(is_current(1));
+    // While it does not run, a note is written elsewhere, and the feed is locked before it can read of that.
+    server.signal("STOP");
+    push(&url, &[("b.md".to_owned(), b"y".to_vec())]);
+    let held = HeldLock::take(&url, "LOCK TABLE quipu.note_change IN ACCESS EXCLUSIVE MODE");
+    server.signal("CONT");
+    let asked = Instant::now();
+    let (total, warnings) = list();
+    assert_eq!(total, json!(1));
+    assert!(warnings.contains("this server has not yet applied the latest changes by other servers"), "{warnings}");
+    assert!(asked.elapsed() > Duration::from_millis(1900), "it waits for them first, and waited {:?}", asked.elapsed());
+    drop(held);
+    wait_for("the change is applied", || is_current(2));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::{TeamServer, create_graph, notes, push};
+use super::{HeldLock, TeamServer, create_graph, notes, push, wait_for};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::VaultFiles;
 
@@ -72,4 +72,34 @@ fn loading_server_reports_no_existing_note_as_missing() {
     let whole = server.call("list_nodes", json!({ "limit": 1 }));
     assert_eq!((whole["total"].clone(), whole.get("_incomplete")), (json!(NOTES), None));
     assert!(server.call("get_node", json!({ "id": last }))["content"].as_str().unwrap().contains("written early"));
+}
+
+/// Memory is read when its graph is opened. A search meanwhile finds what has been read, and says so.
+#[test]
+fn search_of_memory_that_is_still_read_answers_and_says_so() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let first = TeamServer::start(&url);
+    first.call("create_entity", json!({ "name": "Ada", "entity_type": "Author", "observations": ["sails"] }));
+    drop(first);
+    // They are read last.
+    let held = HeldLock::take(&url, "LOCK TABLE quipu.entity_vector IN ACCESS EXCLUSIVE MODE");
+    let model = [("QUIPU_EMBEDDING_PROVIDER", "builtin")];
+    let server = TeamServer::launch_in(&url, &["--graph", super::GRAPH], &model);
+    let search = || {
+        let result = server.try_call("search_subgraph", json!({ "query": "sails" }), None).unwrap();
+        assert_eq!(result["isError"], json!(false), "{result}");
+        let content = &result["structuredContent"];
+        (content["entities"][0]["name"] == json!("Ada"), content["_incomplete"].as_str().map(str::to_owned))
+    };
+    let asked = Instant::now();
+    let (_, incomplete) = search();
+    assert!(incomplete.is_some_and(|why| why.starts_with("memory is still being read: ")));
+    assert!(asked.elapsed() < BOUND, "it took {:?}", asked.elapsed());
+    wait_for("what has been read is found", || {
+        let (is_found, incomplete) = search();
+        incomplete.unwrap().starts_with("memory is still being read: 1 entities are read so far") && is_found
+    });
+    drop(held);
+    wait_for("memory is read", || search() == (true, None));
 }

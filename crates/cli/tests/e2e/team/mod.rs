@@ -11,20 +11,23 @@ mod guards;
 mod isolation;
 mod loading;
 mod readiness;
+mod restarts;
 mod vectors;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use quipu_core::ports::{Clock, FileChange, SystemClock, VaultFiles};
 use quipu_store_postgres::{NewToken, PostgresDatabase, PostgresVault};
 use quipu_testkit::generate::Random;
+use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use crate::client::{PATIENCE, QUIPU, modern};
+use crate::client::{LEGACY, PATIENCE, QUIPU, modern};
 use crate::http::Post;
 
 /// The graph of a test.
@@ -102,11 +105,28 @@ impl TeamServer {
 
     /// The same with variables of its environment.
     fn launch_in(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let (mut command, address) = Self::command(url, arguments);
+        command.envs(variables.iter().copied());
+        Self::spawn(command, address)
+    }
+
+    /// The same with a place for its log.
+    fn launch_logging(url: &str, arguments: &[&str], log: Stdio) -> Self {
+        let (mut command, address) = Self::command(url, arguments);
+        command.stderr(log);
+        Self::spawn(command, address)
+    }
+
+    fn command(url: &str, arguments: &[&str]) -> (Command, SocketAddr) {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(QUIPU);
         command.args(["serve", "--http", &address.to_string()]).args(arguments).env("QUIPU_DATABASE_URL", url);
         // Vectors of the model take minutes of a test's time, and few answers here depend on them.
-        command.env("QUIPU_EMBEDDING_PROVIDER", "none").envs(variables.iter().copied()).stdin(Stdio::null());
+        command.env("QUIPU_EMBEDDING_PROVIDER", "none").stdin(Stdio::null());
+        (command, address)
+    }
+
+    fn spawn(mut command: Command, address: SocketAddr) -> Self {
         let server = Self { child: command.spawn().unwrap(), address };
         wait_for("the server listens", || TcpStream::connect(address).is_ok());
         server
@@ -120,6 +140,12 @@ impl TeamServer {
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Sends it a signal: `STOP` suspends it, `TERM` asks it to stop.
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
     }
 
     /// Calls a tool that must succeed.
@@ -159,6 +185,58 @@ fn call_at(address: SocketAddr, tool: &str, arguments: Value, key: Option<&str>)
     let answer = Post::call(tool, &params).send(address)?;
     let message = answer.message().ok_or_else(|| io::Error::other(format!("{answer:?}")))?;
     Ok(message["result"].clone())
+}
+
+/// Locks in the database, which a transaction holds until this is dropped.
+struct HeldLock {
+    url: String,
+    holder: Option<JoinHandle<()>>,
+}
+
+impl HeldLock {
+    /// Statements that take locks.
+    fn take(url: &str, statements: &str) -> Self {
+        let sleeping = format!("SELECT count(*) {SLEEPERS}");
+        let script = format!("BEGIN; {statements}; SELECT pg_sleep(600)");
+        let at = url.to_owned();
+        // Ended by an error, since its connection is.
+        let holder = std::thread::spawn(move || drop(postgres::try_sql(&at, &script)));
+        let held = Self { url: url.to_owned(), holder: Some(holder) };
+        wait_for("the lock is held", || postgres::sql(url, &sleeping) == "1");
+        held
+    }
+}
+
+/// The transactions of [`HeldLock`].
+const SLEEPERS: &str = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        let _ = postgres::try_sql(&self.url, &format!("SELECT pg_terminate_backend(pid) {SLEEPERS}"));
+        let _ = self.holder.take().map(JoinHandle::join);
+    }
+}
+
+/// A message of a session of the older generation at a path; without a session, one that opens it.
+fn in_session(path: &str, token: Option<&str>, session: Option<&str>, method: &str, params: Value) -> Post {
+    let mut post = Post::message(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+    post.line = format!("POST {path} HTTP/1.1");
+    if let Some(session) = session {
+        post = post.with("Mcp-Session-Id", session).with("MCP-Protocol-Version", LEGACY);
+    }
+    token.map_or(post.clone(), |token| post.bearer(token))
+}
+
+/// Opens a session of the older generation; returns its id.
+fn open_session(address: SocketAddr, path: &str, token: Option<&str>) -> String {
+    let client_info = json!({ "name": "raw", "version": "1" });
+    let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client_info });
+    let answer = in_session(path, token, None, "initialize", params).send(address).unwrap();
+    let session = answer.header("mcp-session-id").unwrap_or_else(|| panic!("{answer:?}"));
+    let mut ready = in_session(path, token, Some(&session), "", json!({}));
+    ready.body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
+    assert_eq!(ready.status(address), 202);
+    session
 }
 
 impl Drop for TeamServer {

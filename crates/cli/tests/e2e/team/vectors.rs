@@ -48,6 +48,7 @@ fn each_passage_is_embedded_by_one_server() {
     let late = TeamServer::start_with_model(&url);
     wait_for("a new server fetches them", || fetched(&late) >= NOTES as f64);
     assert_eq!(made(&late), 0.0);
+    wait_for("they are in its memory", || late.metric("quipu_vectors") == NOTES as f64);
 }
 
 #[test]

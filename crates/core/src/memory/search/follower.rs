@@ -1,8 +1,9 @@
 //! What is derived from memory, kept level with the store's log.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::links::LinkIndex;
@@ -26,6 +27,10 @@ const PROJECTS: usize = 64;
 #[derive(Default)]
 pub(in crate::memory) struct DerivedIndexes {
     head: ChangeNumber,
+    /// Whether everything was read once.
+    is_whole: bool,
+    /// So many entities were read so far.
+    entities: usize,
     /// Counts changes of relations.
     relations: u64,
     pub(in crate::memory) text: TextIndex,
@@ -40,8 +45,12 @@ pub(in crate::memory) struct LogFollower {
     store: Arc<dyn MemoryStore>,
     embedder: Option<Arc<dyn Embedder>>,
     types: EntityTypes,
-    /// `None` until the first query.
-    derived: RwLock<Option<DerivedIndexes>>,
+    derived: RwLock<DerivedIndexes>,
+    /// Held by the thread that reads the store for them.
+    reading: Mutex<()>,
+    /// Whether a thread reads everything ahead of the first query.
+    is_ahead: Mutex<bool>,
+    read: Condvar,
     members: Mutex<Members>,
 }
 
@@ -53,16 +62,18 @@ struct Members {
     of: FxHashMap<EntityId, Arc<FxHashSet<EntityId>>>,
 }
 
-/// A read lock on the indexes.
-pub(in crate::memory) struct View<'a>(RwLockReadGuard<'a, Option<DerivedIndexes>>);
+/// When this is dropped, also by a panic, queries no longer wait for a thread that reads ahead.
+struct EndOfReadAhead<'a>(&'a LogFollower);
 
-impl std::ops::Deref for View<'_> {
-    type Target = DerivedIndexes;
-
-    fn deref(&self) -> &DerivedIndexes {
-        self.0.as_ref().expect("a view is created only after the indexes are built")
+impl Drop for EndOfReadAhead<'_> {
+    fn drop(&mut self) {
+        *self.0.is_ahead.lock() = false;
+        self.0.read.notify_all();
     }
 }
+
+/// A read lock on the indexes.
+pub(in crate::memory) type View<'a> = RwLockReadGuard<'a, DerivedIndexes>;
 
 impl LogFollower {
     pub(in crate::memory) fn new(
@@ -70,7 +81,16 @@ impl LogFollower {
         embedder: Option<Arc<dyn Embedder>>,
         types: EntityTypes,
     ) -> Self {
-        Self { store, embedder, types, derived: RwLock::default(), members: Mutex::default() }
+        Self {
+            store,
+            embedder,
+            types,
+            derived: RwLock::default(),
+            reading: Mutex::default(),
+            is_ahead: Mutex::default(),
+            read: Condvar::new(),
+            members: Mutex::default(),
+        }
     }
 
     /// The indexes, with at least every change that was applied before the call.
@@ -78,16 +98,48 @@ impl LogFollower {
         let head = self.store.head()?;
         loop {
             let derived = self.derived.read();
-            if derived.as_ref().is_some_and(|derived| derived.head >= head) {
-                return Ok(View(derived));
+            if derived.is_whole && derived.head >= head {
+                return Ok(derived);
             }
             drop(derived);
-            let mut derived = self.derived.write();
-            match &mut *derived {
-                Some(derived) => self.catch_up(derived)?,
-                none => *none = Some(self.build()?),
+            self.read_on()?;
+        }
+    }
+
+    /// The same; while a thread reads everything ahead, what it has read so far.
+    pub(in crate::memory) fn view_so_far(&self) -> Result<View<'_>, MemoryFailure> {
+        if *self.is_ahead.lock() {
+            let derived = self.derived.read();
+            if !derived.is_whole {
+                return Ok(derived);
             }
         }
+        self.view()
+    }
+
+    /// From now on, queries need not wait for the first read, which [`Self::read_ahead`] does.
+    pub(in crate::memory) fn expect_read_ahead(&self) {
+        let is_whole = self.derived.read().is_whole;
+        *self.is_ahead.lock() = !is_whole;
+    }
+
+    /// Reads everything ahead of the first query. If that fails, the first query does.
+    pub(in crate::memory) fn read_ahead(&self) -> Result<(), MemoryFailure> {
+        let _end = EndOfReadAhead(self);
+        self.view().map(drop)
+    }
+
+    /// Waits for a thread that reads ahead; after a while, the number of entities that it has read.
+    pub(in crate::memory) fn wait_read(&self, patience: Duration) -> Result<(), usize> {
+        let until = Instant::now() + patience;
+        let mut is_ahead = self.is_ahead.lock();
+        while *is_ahead {
+            if self.read.wait_until(&mut is_ahead, until).timed_out() && *is_ahead {
+                drop(is_ahead);
+                return Err(self.derived.read().entities);
+            }
+        }
+        Ok(())
     }
 
     /// The model's cosine of unrelated texts.
@@ -109,7 +161,7 @@ impl LogFollower {
         project: EntityId,
         gather: impl FnOnce() -> Result<FxHashSet<EntityId>, MemoryFailure>,
     ) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
-        let relations = self.view()?.relations;
+        let relations = self.view_so_far()?.relations;
         let mut members = self.members.lock();
         if members.relations != relations {
             *members = Members { relations, ..Members::default() };
@@ -175,7 +227,6 @@ impl LogFollower {
     /// Adds vectors to the index, and sets texts aside that cannot be embedded.
     fn take_vectors(&self, made: &[(TextOwner, StoredVector)], refused: &[TextOwner]) -> Embedded {
         let mut derived = self.derived.write();
-        let Some(derived) = derived.as_mut() else { return Embedded::default() };
         let before = derived.vectors.pending();
         if !made.is_empty() || !refused.is_empty() {
             let index = Arc::make_mut(&mut derived.vectors);
@@ -191,11 +242,9 @@ impl LogFollower {
 
     /// Forgets the vectors of another model under the same name.
     fn settle_dimensions(&self, dimensions: usize) {
-        let is_other = |derived: &DerivedIndexes| !derived.vectors.is_of(dimensions);
-        let is_news = self.derived.read().as_ref().is_some_and(is_other);
+        let is_news = !self.derived.read().vectors.is_of(dimensions);
         if is_news {
-            let mut derived = self.derived.write();
-            derived.iter_mut().for_each(|derived| Arc::make_mut(&mut derived.vectors).settle_dimensions(dimensions));
+            Arc::make_mut(&mut self.derived.write().vectors).settle_dimensions(dimensions);
         }
     }
 
@@ -207,37 +256,54 @@ impl LogFollower {
         owners.iter().map(text).collect()
     }
 
-    fn build(&self) -> Result<DerivedIndexes, MemoryFailure> {
-        let mut derived = DerivedIndexes { head: self.store.head()?, ..DerivedIndexes::default() };
+    /// Applies the changes since the last read, or reads everything.
+    fn read_on(&self) -> Result<(), MemoryFailure> {
+        let _alone = self.reading.lock();
+        if !self.derived.read().is_whole {
+            return self.read_all();
+        }
+        self.catch_up(&mut self.derived.write())
+    }
+
+    /// Reads everything. The indexes are locked for a batch at a time, so that queries can see what has been read.
+    fn read_all(&self) -> Result<(), MemoryFailure> {
+        *self.derived.write() = DerivedIndexes { head: self.store.head()?, ..DerivedIndexes::default() };
         let mut after = EntityId(0);
         loop {
             let entities = self.store.entities_after(after, BATCH)?;
             let Some(last) = entities.last() else { break };
             after = last.id;
+            let mut derived = self.derived.write();
             self.take_entities(&mut derived, &entities);
+            derived.entities += entities.len();
         }
         let mut after = ObservationId(0);
         loop {
             let observations = self.store.observations_after(after, BATCH)?;
             let Some(last) = observations.last() else { break };
             after = last.id;
-            self.take_observations(&mut derived, &observations);
+            self.take_observations(&mut self.derived.write(), &observations);
         }
         if let Some(embedder) = &self.embedder {
-            let index = Arc::make_mut(&mut derived.vectors);
             let mut after = None;
             loop {
                 let vectors = self.store.vectors_after(embedder.space(), after, BATCH)?;
                 let Some((last, _)) = vectors.last() else { break };
                 after = Some(*last);
+                let mut derived = self.derived.write();
+                let index = Arc::make_mut(&mut derived.vectors);
                 for (owner, vector) in &vectors {
                     index.put(*owner, vector);
                 }
             }
         }
         // Changes during the read may be included in part; they are applied again.
+        let mut derived = self.derived.write();
         self.catch_up(&mut derived)?;
-        Ok(derived)
+        derived.is_whole = true;
+        drop(derived);
+        drop(EndOfReadAhead(self));
+        Ok(())
     }
 
     fn catch_up(&self, derived: &mut DerivedIndexes) -> Result<(), MemoryFailure> {

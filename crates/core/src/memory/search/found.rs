@@ -121,7 +121,7 @@ impl Memory {
         let entities = self.store.entities(&ids)?;
         let subgraph = self.with_surroundings(entities.into_iter().flatten().collect())?;
         let mut by_entity = if query.fields.has(MemoryField::Observations) {
-            self.follower.view()?.text.observations_with(&query.text, &ids)
+            self.follower.view_so_far()?.text.observations_with(&query.text, &ids)
         } else {
             FxHashMap::default()
         };
@@ -160,7 +160,7 @@ impl Memory {
         let is_member = |entity: EntityId| members.as_ref().is_none_or(|members| members.contains(&entity));
         let vector = if by == SearchBy::Words { None } else { self.follower.embed(Role::Query, text) };
         let (mut by_words, by_meaning) = {
-            let view = self.follower.view()?;
+            let view = self.follower.view_so_far()?;
             // One vector covers all these fields: it counts only when all are searched.
             let of_entities = [MemoryField::Name, MemoryField::Aliases, MemoryField::Type, MemoryField::Description];
             let wants_entities = of_entities.into_iter().all(|field| fields.has(field));
