@@ -23,7 +23,7 @@ use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
 use crate::history;
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
-use crate::permissions::{SPECIAL_BITS, copy_permissions};
+use crate::permissions::{GroupRights, SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
 use crate::walk::find_any_case;
 use crate::write;
@@ -230,9 +230,7 @@ fn close(folder: &Dir, path: &str) -> io::Result<()> {
 
 /// Whether the accounts of a group can list a folder of the vault. One behind a link counts as closed.
 fn is_open_to(group: u32, root: &Dir, folder: &str) -> bool {
-    let Ok(metadata) = root.open_below(folder).and_then(|folder| Metadata::of(&folder)) else { return false };
-    let needed = if metadata.owner.1 == group { 0o050 } else { 0o005 };
-    metadata.mode & needed == needed
+    root.open_below(folder).and_then(|folder| GroupRights::of(&folder, group)).is_ok_and(GroupRights::can_list)
 }
 
 /// Adds a version to the trash that an undo removes.

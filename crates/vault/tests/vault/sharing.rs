@@ -245,6 +245,42 @@ fn group_cannot_read_versions_of_notes_in_a_folder_that_it_cannot_enter() {
     assert!(done, "{told}");
 }
 
+/// An ACL that gives one account everything, the group nothing and a mask of everything; the mode is then 0770.
+fn close_by_acl(folder: &Path) -> bool {
+    const NO_ID: u32 = u32::MAX;
+    let entries: [(u16, u16, u32); 5] =
+        [(1, 7, NO_ID), (2, 7, OUTSIDER), (4, 0, NO_ID), (16, 7, NO_ID), (32, 0, NO_ID)];
+    let entry = |(tag, bits, id): &(u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &bits.to_le_bytes()[..], &id.to_le_bytes()[..]].concat()
+    };
+    let acl: Vec<u8> = 2u32.to_le_bytes().into_iter().chain(entries.iter().flat_map(entry)).collect();
+    let set = rustix::fs::setxattr(folder, c"system.posix_acl_access", &acl, rustix::fs::XattrFlags::empty());
+    if let Err(error) = &set {
+        quipu_testkit::skip(&format!("this file system has no ACLs: {error}"));
+        return false;
+    }
+    assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o770);
+    true
+}
+
+#[test]
+fn group_cannot_read_versions_of_notes_in_a_folder_that_an_acl_closes() {
+    let Some(home) = mixed_vault() else { return };
+    shell(
+        &home,
+        "chmod 644 closed/s.md; chmod 770 closed; rm -r .quipu; mkdir .quipu; chgrp 64010 .quipu; chmod 2770 .quipu",
+    );
+    if !close_by_acl(&home.at("closed")) {
+        return;
+    }
+    home.open().apply(&[replace("closed/s.md", "now", "later")]).unwrap();
+    for folder in [".quipu/trash/*-replaced/closed", ".quipu/trash/written-group/closed"] {
+        shell(&home, &format!("test -f {folder}/s.md; test -z \"$(find {folder} -type d -perm /077)\""));
+    }
+    let shared = home.text(".quipu/history.jsonl").unwrap();
+    assert!(!shared.contains("s.md") && shared.contains("\"unlisted\":1"), "{shared}");
+}
+
 #[test]
 fn copy_of_a_text_in_a_closed_folder_is_closed_to_the_group() {
     if !rustix::process::geteuid().is_root() {
