@@ -130,6 +130,29 @@ fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
 }
 
 #[test]
+fn private_note_renamed_to_the_lock_keeps_its_mode_and_text() {
+    if !rustix::process::geteuid().is_root() {
+        quipu_testkit::skip("only root can give a folder to another group");
+        return;
+    }
+    let home = Home::new(&[("a.md", "old"), ("secret.md", "a secret")]);
+    shell(
+        &home,
+        "mkdir .quipu; chgrp 64010 .quipu; chmod 2770 .quipu; chmod 600 secret.md; mv secret.md .quipu/write.lock",
+    );
+    home.open().apply(&[replace("a.md", "old", "new")]).unwrap();
+    let lock = home.at(".quipu/write.lock");
+    assert_eq!(
+        (lock.metadata().unwrap().mode() & 0o777, std::fs::read_to_string(&lock).unwrap().len() <= 10),
+        (0o660, true)
+    );
+    shell(
+        &home,
+        "test \"$(cat .quipu/write.lock.refused-*)\" = 'a secret'; test -n \"$(find .quipu/write.lock.refused-* -perm 600)\"",
+    );
+}
+
+#[test]
 fn interrupted_write_of_another_account_is_refused_with_a_warning() {
     let Some(home) = group_vault() else { return };
     let write = |user, note| run_as((user, GROUP), "write_note_in_child_process", &home, Some(note));
