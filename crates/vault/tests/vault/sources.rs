@@ -408,6 +408,47 @@ fn clone_worktree_and_submodule_give_the_same_baselines() {
     assert!(shallow[1].starts_with("this is a shallow clone:"), "{shallow:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn endless_files_of_a_repository_take_bounded_memory() {
+    const CHANGED: &str = "write doc.md d\nwrite a.rs 1\ncommit 1\nwrite a.rs 2";
+    for setting in ["core.attributesFile", "diff.orderFile"] {
+        let desk = Desk::new();
+        desk.steps(CHANGED);
+        desk.git(&["config", setting, "/dev/zero"], 2);
+        assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed just now"], "{setting}");
+    }
+    let with_git = |desk: &mut Desk, first: &str| {
+        let program = git_that(desk, first);
+        desk.sources = FolderSources::new(desk.root(), Arc::new(SystemClock))
+            .with_git(GitOptions { program, ..GitOptions::default() });
+    };
+    // Each command is limited as soon as it runs.
+    let limit = "/proc/self/limits";
+    let awaited = format!(
+        "i=0; while grep -q '^Max data size *unlimited' {limit} && [ $i -lt 300 ]; do sleep 0.01; i=$((i+1)); done; \
+         grep '^Max data size' {limit} >> .git/limits"
+    );
+    for (file, is_read) in [("info/attributes", true), ("shallow", false), ("packed-refs", false)] {
+        let mut desk = Desk::new();
+        desk.steps(CHANGED);
+        let endless = desk.root().join(".git").join(file);
+        std::fs::create_dir_all(endless.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &endless).unwrap();
+        with_git(&mut desk, &awaited);
+        let traced = desk.trace(&["a.rs"], &[]);
+        let limits = std::fs::read_to_string(desk.root().join(".git/limits")).unwrap();
+        assert!(limits.lines().all(|line| line.contains(" 1073741824 ")), "{limits}");
+        let is_refused = traced.last().unwrap().contains("git failed; the server's log has the details");
+        assert!(is_refused || !is_read, "{file}: {traced:?}");
+    }
+    let mut desk = Desk::new();
+    desk.steps(CHANGED);
+    with_git(&mut desk, "case \" $* \" in *' ls-tree '*) exec cat /dev/zero;; esac");
+    let traced = desk.trace(&["a.rs"], &[]);
+    assert!(traced.last().unwrap().contains("git failed; the server's log has the details"), "{traced:?}");
+}
+
 /// A program that goes before git: it hangs at one command, and leaves a child of its own hanging too.
 fn hanging_git(desk: &Desk, command: &str) -> GitOptions {
     let marks = desk.root().join(".git");
