@@ -188,7 +188,8 @@ impl Dir {
     pub(crate) fn create_private_folder(&self, name: &str) -> io::Result<bool> {
         let is_new = self.mkdir(name, 0o700)?;
         if is_new && self.is_shared()? {
-            rustix::fs::fchmod(&self.open(name)?.0, Mode::from_raw_mode(0o2770))?;
+            failpoint::hit("share the new folder")?;
+            quipu_own_folder::share_new(self.open(name)?)?;
         }
         Ok(is_new)
     }
