@@ -53,6 +53,21 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Opens a new folder in a shared one to the group. A member of the group may have put another folder of this account in its
+/// place since it was created: only an empty and private one is new.
+pub fn share_new(folder: impl AsFd) -> io::Result<()> {
+    let stat = rustix::fs::fstat(&folder)?;
+    let mut is_new = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
+    for entry in rustix::fs::Dir::read_from(&folder)? {
+        is_new &= matches!(entry?.file_name().to_bytes(), b"." | b"..");
+    }
+    if !is_new {
+        let message = "another folder was put in the place of a new one";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    Ok(rustix::fs::fchmod(folder, Mode::from_raw_mode(0o2770))?)
+}
+
 impl OwnFolder {
     /// Opens an existing folder. Folders above it may be links; the folder itself may not.
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -63,13 +78,13 @@ impl OwnFolder {
 
     /// Opens or creates a folder in this one, for the same accounts.
     pub fn folder(&self, name: &str) -> io::Result<Self> {
-        self.open_or_create(name, if self.is_shared { 0o2770 } else { 0o700 })
+        self.open_or_create(name, self.is_shared)
     }
 
     /// The same, but for this account only. In a shared folder, another account may have created it first, with content of its
     /// own; then it is refused.
     pub fn private_folder(&self, name: &str) -> io::Result<Self> {
-        let folder = self.open_or_create(name, 0o700)?;
+        let folder = self.open_or_create(name, false)?;
         let is_own = folder.owner == rustix::process::geteuid().as_raw();
         // The owner of a folder that is not shared can replace everything in it anyway; the caller has checked that account.
         if !is_own && (self.is_shared || folder.owner != self.owner) {
@@ -90,9 +105,9 @@ impl OwnFolder {
         }
     }
 
-    fn open_or_create(&self, name: &str, mode: RawMode) -> io::Result<Self> {
-        let mode = Mode::from_raw_mode(mode);
-        let is_new = match rustix::fs::mkdirat(&self.dir, name, mode) {
+    fn open_or_create(&self, name: &str, is_for_group: bool) -> io::Result<Self> {
+        let private = Mode::from_raw_mode(0o700);
+        let is_new = match rustix::fs::mkdirat(&self.dir, name, private) {
             Err(Errno::EXIST) => false,
             made => made.map(|()| true)?,
         };
@@ -100,9 +115,11 @@ impl OwnFolder {
         let path = self.path.join(name);
         let dir =
             rustix::fs::openat(&self.dir, name, flags, Mode::empty()).map_err(|error| not_a_folder(&path, error))?;
-        if is_new {
+        match (is_new, is_for_group) {
+            (true, true) => share_new(&dir)?,
             // Whatever the umask is.
-            rustix::fs::fchmod(&dir, mode)?;
+            (true, false) => rustix::fs::fchmod(&dir, private)?,
+            (false, _) => {}
         }
         Self::of(dir, path)
     }

@@ -3,16 +3,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use quipu_core::model::FileStat;
+use quipu_core::ports::{Clock, SystemClock};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::failpoint;
+use crate::trash::timestamp;
+
+/// Of the largest id of a process.
+pub(crate) const MAX_PID_DIGITS: u64 = 10;
 
 /// An open folder.
 #[derive(Debug)]
@@ -150,7 +155,12 @@ impl Dir {
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
         let allowed = if self.is_shared()? { 0o660 } else { 0o600 };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = regular(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(allowed))?.into())?;
+        let mut file = regular(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(allowed))?.into())?;
+        if !is_lock(&file)? {
+            // Any file of this account that a member of the group has renamed. It keeps its text and its mode.
+            self.rename_no_replace(name, &format!("{name}.refused-{}", timestamp(SystemClock.now_ns())))?;
+            file = self.create(name, allowed)?;
+        }
         if Metadata::of(&file)?.mode & 0o7777 != allowed {
             // Created by an older version, before the folder was shared, or with a strict umask. The mode of another user's
             // file cannot be changed, and some file systems have no modes.
@@ -178,7 +188,8 @@ impl Dir {
     pub(crate) fn create_private_folder(&self, name: &str) -> io::Result<bool> {
         let is_new = self.mkdir(name, 0o700)?;
         if is_new && self.is_shared()? {
-            rustix::fs::fchmod(&self.open(name)?.0, Mode::from_raw_mode(0o2770))?;
+            failpoint::hit("share the new folder")?;
+            quipu_own_folder::share_new(self.open(name)?)?;
         }
         Ok(is_new)
     }
@@ -273,6 +284,13 @@ impl AsFd for Dir {
 /// Whether a path consists of plain names: no empty part, no `.`, no `..`.
 pub(crate) fn is_below(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
+}
+
+/// Whether a file holds no more than the id of a process.
+fn is_lock(file: &File) -> io::Result<bool> {
+    let mut text = Vec::new();
+    file.take(MAX_PID_DIGITS + 1).read_to_end(&mut text)?;
+    Ok(text.len() as u64 <= MAX_PID_DIGITS && text.iter().all(u8::is_ascii_digit))
 }
 
 fn regular(file: File) -> io::Result<File> {

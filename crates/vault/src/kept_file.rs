@@ -13,16 +13,13 @@ use quipu_core::ports::LoggedFile;
 use crate::dir::{Dir, Metadata, if_exists};
 use crate::folder::split;
 use crate::own_folder::{self, OWN_FOLDER};
-use crate::permissions::rights_of_group;
+use crate::permissions::{ENTER, GroupRights, READ, WRITE};
 use crate::trash;
 use crate::write::Template;
 
 const IS_PRIVATE: &str =
     "the group can read the note, but not the kept version; copy its text from .quipu/trash yourself";
 const IS_FOREIGN: &str = "the kept version belongs to an account that cannot write the note";
-
-const READ: u16 = 4;
-const WRITE: u16 = 2;
 
 /// The file of a version, open.
 pub(crate) struct KeptFile {
@@ -50,7 +47,7 @@ impl KeptFile {
         let mut is_reachable = true;
         for part in folders.split('/') {
             let Some(below) = if_exists(folder.open(part))? else { return Ok(None) };
-            is_reachable &= group.is_none_or(|group| group_rights(&below, group).is_ok_and(|rights| rights & 5 == 5));
+            is_reachable &= group.is_none_or(|group| GroupRights::of(&below, group).is_ok_and(GroupRights::can_list));
             folder = below;
         }
         let Some(file) = if_exists(folder.open_file(name))? else { return Ok(None) };
@@ -74,22 +71,23 @@ impl KeptFile {
         replaced: Option<(&str, &str)>,
     ) -> io::Result<Option<&'static str>> {
         let Some(group) = self.group else { return Ok(None) };
-        let (is_entered, is_folder_written) = rights_to_folder(root, note_folder, group)?;
-        let (own_rights, some_rights) = rights_of_group(&self.file, group)?;
+        let folder = rights_to_folder(root, note_folder, group)?;
+        let own = GroupRights::of(&self.file, group)?;
         let (rights, owner) = match replaced {
             Some((folder, name)) => {
                 let file = root.open_below(folder)?.open_file(name)?;
-                (rights_of_group(&file, group)?.1, Some(Metadata::of(&file)?.owner.0))
+                (GroupRights::of(&file, group)?, Some(Metadata::of(&file)?.owner.0))
             }
-            None => (some_rights, None),
+            None => (own, None),
         };
         // A new file has the permissions of the version, but may be in a folder that more accounts can enter.
-        let is_readable = self.is_reachable && (own_rights & READ != 0 || replaced.is_none());
-        if !is_readable && is_entered && rights & READ != 0 {
+        let is_readable = self.is_reachable && (own.all & READ != 0 || replaced.is_none());
+        if !is_readable && rights.within(folder).some & READ != 0 {
             return Ok(Some(IS_PRIVATE));
         }
         let is_trusted = self.trusted.contains(&self.metadata.owner.0) || owner == Some(self.metadata.owner.0);
-        let is_written = is_entered && (is_folder_written || owner.is_some() && rights & WRITE != 0);
+        let is_written =
+            folder.all & ENTER != 0 && (folder.all & WRITE != 0 || owner.is_some() && rights.all & WRITE != 0);
         Ok(if is_trusted || is_written { None } else { Some(IS_FOREIGN) })
     }
 
@@ -105,17 +103,17 @@ impl KeptFile {
 pub(crate) fn is_closed_to(root: &Dir, group: u32, entry: &LoggedFile) -> bool {
     let is_open = |path: &VaultPath| -> io::Result<bool> {
         let (folder, name) = split(path.as_str());
-        if !rights_to_folder(root, folder, group)?.0 {
+        if rights_to_folder(root, folder, group)?.all & ENTER == 0 {
             return Ok(false);
         }
         match if_exists(root.open_below(folder).and_then(|folder| folder.open_file(name)))? {
-            Some(file) => Ok(rights_of_group(&file, group)?.0 & READ != 0),
+            Some(file) => Ok(GroupRights::of(&file, group)?.all & READ != 0),
             None => Ok(true),
         }
     };
     let is_kept_open = |version: &str| -> io::Result<bool> {
         let Some(kept) = KeptFile::open(root, version)? else { return Ok(true) };
-        Ok(kept.is_reachable && rights_of_group(&kept.file, group)?.0 & READ != 0)
+        Ok(kept.is_reachable && GroupRights::of(&kept.file, group)?.all & READ != 0)
     };
     let is_all_open = || -> io::Result<bool> {
         for path in entry.paths() {
@@ -128,24 +126,15 @@ pub(crate) fn is_closed_to(root: &Dir, group: u32, entry: &LoggedFile) -> bool {
     !is_all_open().unwrap_or(false)
 }
 
-/// Whether a group can enter a folder of the vault, and create files there. A folder that does not exist yet is like the one
-/// that it will be created in.
-fn rights_to_folder(root: &Dir, folder: &str, group: u32) -> io::Result<(bool, bool)> {
-    let mut rights = group_rights(root, group)?;
-    let mut is_entered = rights & 1 != 0;
+/// The rights of a group to a folder of the vault, through those above it. A folder that does not exist yet is like the one that
+/// it will be created in.
+fn rights_to_folder(root: &Dir, folder: &str, group: u32) -> io::Result<GroupRights> {
+    let mut rights = GroupRights::of(root, group)?;
     let mut open = root.open(".")?;
     for part in folder.split('/').filter(|part| !part.is_empty()) {
         let Some(below) = if_exists(open.open(part))? else { break };
-        rights = group_rights(&below, group)?;
-        is_entered &= rights & 1 != 0;
+        rights = GroupRights::of(&below, group)?.within(rights);
         open = below;
     }
-    Ok((is_entered, rights & WRITE != 0))
-}
-
-/// What the mode of a folder permits to the members of a group.
-fn group_rights(folder: &Dir, group: u32) -> io::Result<u16> {
-    let metadata = Metadata::of(folder)?;
-    let shift = if metadata.owner.1 == group { 3 } else { 0 };
-    Ok((metadata.mode >> shift & 7) as u16)
+    Ok(rights)
 }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
 use rustix::fs::{Gid, Mode, Uid};
 
@@ -41,12 +42,49 @@ pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
     Ok(rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode()))?)
 }
 
-/// What a file permits to every member of a group, and what to some: an ACL may name accounts. As in a mode: read 4, write 2.
-pub(crate) fn rights_of_group(file: &File, group: u32) -> io::Result<(u16, u16)> {
-    let access = AccessList::of(file)?;
-    let all = if Metadata::of(file)?.owner.1 == group { access.group() } else { access.other() };
-    let some = access.0.iter().filter(|entry| entry.id != NO_ID).fold(all, |rights, entry| rights | entry.bits);
-    Ok((all, some))
+pub(crate) const READ: u16 = 4;
+pub(crate) const WRITE: u16 = 2;
+pub(crate) const ENTER: u16 = 1;
+
+/// What a file or folder permits to the members of a group; bits as in a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GroupRights {
+    /// To every member.
+    pub(crate) all: u16,
+    /// To some members: an ACL may name accounts.
+    pub(crate) some: u16,
+}
+
+impl GroupRights {
+    /// Of a file or folder, open.
+    pub(crate) fn of(file: impl AsFd, group: u32) -> io::Result<Self> {
+        Ok(Self::by(&AccessList::of(&file)?, Metadata::of(&file)?.owner.1 == group))
+    }
+
+    /// With an ACL, the group bits of the mode are the mask, and not what the group may do.
+    fn by(access: &AccessList, is_its_group: bool) -> Self {
+        let mask = access.bits(MASK).unwrap_or(0o7);
+        let named = || access.0.iter().filter(|entry| matches!(entry.tag, NAMED_USER | NAMED_GROUP));
+        // Members of the group may also be in the group of the file.
+        let (group, other) = (access.group(), access.other());
+        let (all, some) = if is_its_group { (group, group) } else { (group & other, other) };
+        Self {
+            all: all & access.common_to_named(&[NAMED_USER, NAMED_GROUP]),
+            some: named().fold(some, |rights, entry| rights | entry.bits & mask),
+        }
+    }
+
+    /// Those of something in this folder, for who can enter it.
+    #[must_use]
+    pub(crate) fn within(self, folder: Self) -> Self {
+        let through = |rights: u16, folder: u16| if folder & ENTER == 0 { 0 } else { rights };
+        Self { all: through(self.all, folder.all), some: through(self.some, folder.some) }
+    }
+
+    /// Whether every member can list the folder.
+    pub(crate) fn can_list(self) -> bool {
+        self.all & (READ | ENTER) == READ | ENTER
+    }
 }
 
 /// The entries of a POSIX ACL, or of a mode as an ACL.
@@ -74,8 +112,8 @@ const OTHER: u16 = 0x20;
 const NO_ID: u32 = u32::MAX;
 
 impl AccessList {
-    fn of(file: &File) -> io::Result<Self> {
-        match attributes::acl(file)? {
+    fn of(file: impl AsFd) -> io::Result<Self> {
+        match attributes::acl(&file)? {
             Some(bytes) => Self::parse(&bytes)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot parse the ACL of the file")),
             None => Ok(Self::of_mode(Metadata::of(file)?.mode)),
@@ -163,6 +201,7 @@ mod attributes {
     use std::ffi::CStr;
     use std::fs::File;
     use std::io;
+    use std::os::fd::AsFd;
 
     use rustix::fs::{XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr};
     use rustix::io::Errno;
@@ -191,8 +230,8 @@ mod attributes {
         Ok(())
     }
 
-    pub(super) fn acl(file: &File) -> io::Result<Option<Vec<u8>>> {
-        value(file, ACL)
+    pub(super) fn acl(file: impl AsFd) -> io::Result<Option<Vec<u8>>> {
+        value(&file, ACL)
     }
 
     /// `false` if the file system or the system does not allow it.
@@ -212,7 +251,7 @@ mod attributes {
         Ok(fremovexattr(file, ACL)?)
     }
 
-    fn value(file: &File, name: &CStr) -> io::Result<Option<Vec<u8>>> {
+    fn value(file: &impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
         match whole(|| fgetxattr_query(file, name), |buffer| fgetxattr(file, name, buffer)) {
             Ok(value) => Ok(Some(value)),
             Err(error) if is_absent(error) || is_refused(error) => Ok(None),
@@ -262,7 +301,7 @@ mod tests {
     use crate::failpoint::fault::with_hook;
     use crate::{FolderVault, VaultOptions};
 
-    use super::{AccessList, AclEntry, GROUP, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
+    use super::{AccessList, AclEntry, GROUP, GroupRights, MASK, NAMED_GROUP, NAMED_USER, NO_ID, OTHER};
 
     fn acl(group: u16, other: u16, mask: u16, named: &[(u16, u16)]) -> AccessList {
         let mut access = AccessList::of_mode(0o600);
@@ -301,6 +340,23 @@ mod tests {
             assert_eq!(format!("{:o}", reduced.mode()), format!("{after:o}"), "{access:?}");
             assert_eq!(AccessList::parse(&access.to_bytes()), Some(access));
         }
+    }
+
+    #[test]
+    fn group_has_the_rights_of_its_entry_and_not_of_the_mask() {
+        let rights = |access: &AccessList, is_its_group| {
+            let GroupRights { all, some } = GroupRights::by(access, is_its_group);
+            (all, some)
+        };
+        // Mode 0770 for both.
+        let closed = acl(0, 0, 7, &[(NAMED_USER, 7)]);
+        assert_eq!(rights(&closed, true), (0, 7));
+        assert_eq!(rights(&acl(7, 0, 7, &[(NAMED_USER, 0)]), true), (0, 7), "one member is denied");
+        assert_eq!(rights(&acl(7, 5, 5, &[]), true), (5, 5));
+        assert_eq!(rights(&AccessList::of_mode(0o705), false), (0, 5));
+        assert_eq!(rights(&AccessList::of_mode(0o755), false), (5, 5));
+        let (open, shut) = (GroupRights { all: 5, some: 5 }, GroupRights::by(&closed, true));
+        assert_eq!(open.within(shut), GroupRights { all: 0, some: 5 });
     }
 
     #[test]

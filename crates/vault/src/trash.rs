@@ -23,7 +23,7 @@ use crate::folder::{join, split};
 use crate::folder_vault::FolderVault;
 use crate::history;
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
-use crate::permissions::{SPECIAL_BITS, copy_permissions};
+use crate::permissions::{GroupRights, SPECIAL_BITS, copy_permissions};
 use crate::read::read_in;
 use crate::walk::find_any_case;
 use crate::write;
@@ -168,39 +168,54 @@ impl TrashBatch {
     }
 }
 
+/// A file that goes to the trash: its folder, open, the path of that folder, and its name there.
+pub(crate) struct Original<'a> {
+    pub(crate) dir: &'a Dir,
+    pub(crate) folder: &'a str,
+    pub(crate) name: &'a str,
+}
+
 /// Adds a file, which the caller has synced, to the trash as a hard link, or as a copy if that is not possible. Adds the folders
 /// to sync to `changed`.
 pub(crate) fn add(
     root: &Dir,
-    (dir, name): (&Dir, &str),
+    original: &Original<'_>,
     version: &str,
     changed: &mut BTreeSet<String>,
 ) -> io::Result<()> {
     failpoint::hit("trash")?;
     let (version_folder, version_name) = split(version);
-    let folder = create_folder(root, version_folder, changed)?;
-    link_or_copy((dir, name), (&folder, version_name))
+    let folder = create_folder(root, version_folder, (original.dir, original.folder), changed)?;
+    link_or_copy((original.dir, original.name), (&folder, version_name))
 }
 
 /// The same for a file that is in the trash already, not synced.
 pub(crate) fn add_version(root: &Dir, existing: &str, version: &str) -> io::Result<()> {
-    let (folder, name) = open_folder_of(root, existing)?;
-    add(root, (&folder, name), version, &mut BTreeSet::new())
+    let (dir, name) = open_folder_of(root, existing)?;
+    let folder = join(&join(OWN_FOLDER, TRASH), split(existing).0);
+    add(root, &Original { dir: &dir, folder: &folder, name }, version, &mut BTreeSet::new())
 }
 
-/// Opens a folder of the trash, which is created if it does not exist.
-pub(crate) fn create_folder(root: &Dir, version_folder: &str, changed: &mut BTreeSet<String>) -> io::Result<Dir> {
+/// Opens a folder of the trash, which is created if it does not exist, for files of another folder, which is open.
+pub(crate) fn create_folder(
+    root: &Dir,
+    version_folder: &str,
+    original: (&Dir, &str),
+    changed: &mut BTreeSet<String>,
+) -> io::Result<Dir> {
     let mut folder = root.open(OWN_FOLDER)?;
-    let group = folder.is_shared()?.then_some(Metadata::of(&folder)?.owner.1);
+    let parts: Vec<&str> =
+        [TRASH].into_iter().chain(version_folder.split('/')).filter(|part| !part.is_empty()).collect();
+    // A folder of the vault that the group cannot enter has one in the trash that it cannot enter either.
+    let closed = if folder.is_shared()? {
+        closed_folders(root, Metadata::of(&folder)?.owner.1, original, &parts[2..])?
+    } else {
+        Vec::new()
+    };
     let mut path = OWN_FOLDER.to_owned();
-    let trash_folder = format!("{OWN_FOLDER}/{TRASH}/{}/", version_folder.split('/').next().unwrap_or_default());
-    for part in [TRASH].into_iter().chain(version_folder.split('/')).filter(|part| !part.is_empty()) {
+    for (at, part) in parts.into_iter().enumerate() {
         let below = join(&path, part);
-        // A folder of the vault that the group cannot enter has one in the trash that it cannot enter either.
-        let is_closed = match (group, below.strip_prefix(&trash_folder)) {
-            (Some(group), Some(original)) => !is_open_to(group, root, original),
-            _ => false,
-        };
+        let is_closed = at.checked_sub(2).and_then(|at| closed.get(at)).is_some_and(|is_closed| *is_closed);
         let is_new = if is_closed { folder.create_unshared_folder(part) } else { folder.create_private_folder(part) };
         if is_new? {
             changed.insert(path);
@@ -228,11 +243,21 @@ fn close(folder: &Dir, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the accounts of a group can list a folder of the vault. One behind a link counts as closed.
-fn is_open_to(group: u32, root: &Dir, folder: &str) -> bool {
-    let Ok(metadata) = root.open_below(folder).and_then(|folder| Metadata::of(&folder)) else { return false };
-    let needed = if metadata.owner.1 == group { 0o050 } else { 0o005 };
-    metadata.mode & needed == needed
+/// For each folder of a version's path, whether the members of the group cannot list the folder that it stands for. Each is opened
+/// in the one before, up to the open folder of the file: if the path leads elsewhere by now, or through a link, all are closed.
+fn closed_folders(root: &Dir, group: u32, (dir, path): (&Dir, &str), wanted: &[&str]) -> io::Result<Vec<bool>> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let mut open = root.open(".")?;
+    let mut closed = Vec::new();
+    for part in &parts {
+        let Ok(below) = open.open(part) else { return Ok(vec![true; wanted.len()]) };
+        closed.push(!GroupRights::of(&below, group)?.can_list());
+        open = below;
+    }
+    if !parts.ends_with(wanted) || Metadata::of(&open)?.id() != Metadata::of(dir)?.id() {
+        return Ok(vec![true; wanted.len()]);
+    }
+    Ok(closed.split_off(parts.len() - wanted.len()))
 }
 
 /// Adds a version to the trash that an undo removes.
@@ -240,7 +265,7 @@ pub(crate) fn add_undone(root: &Dir, dir: &Dir, name: &str, path: &str) -> io::R
     let version = TrashBatch::new(root, SystemClock.now_ns())?.version(TrashReason::Replaced, path);
     let mut changed = BTreeSet::new();
     dir.open_file(name)?.sync_all()?;
-    add(root, (dir, name), &version, &mut changed)?;
+    add(root, &Original { dir, folder: split(path).0, name }, &version, &mut changed)?;
     changed.iter().try_for_each(|path| root.open_below(path)?.sync())
 }
 

@@ -26,7 +26,7 @@ use crate::read::read_in;
 use crate::recovery;
 use crate::rules::ExclusionReason;
 use crate::temporary;
-use crate::trash::{self, TrashBatch};
+use crate::trash::{self, Original, TrashBatch};
 use crate::walk::find_any_case;
 use crate::write_lock::{TIMEOUT, WriteLock, holder_of};
 use crate::written;
@@ -398,7 +398,8 @@ impl PlannedOp<'_> {
     fn trash_old_version(&self, root: &Dir, trash_folders: &mut BTreeSet<String>) -> Result<(), FileConflict> {
         let Some((_, trashed)) = self.entry.op.displaced() else { return Ok(()) };
         let dir = root.open_below(&self.entry.folder)?;
-        let added = trash::add(root, (&dir, &self.entry.name), trashed, trash_folders);
+        let original = Original { dir: &dir, folder: &self.entry.folder, name: &self.entry.name };
+        let added = trash::add(root, &original, trashed, trash_folders);
         if_exists(added)?.ok_or(FileConflict::Missing)
     }
 

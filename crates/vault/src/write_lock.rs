@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use crate::dir::{Dir, Metadata, is_unsupported};
+use crate::dir::{Dir, MAX_PID_DIGITS, Metadata, is_unsupported};
 use crate::own_folder::{self, OWN_FOLDER, explain_denied};
 
 const NAME: &str = "write.lock";
@@ -28,8 +28,6 @@ const PATIENCE_WITH_OTHERS: Duration = Duration::from_millis(500);
 const TABLE_READS: usize = 10;
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
-/// Far above any process id.
-const MAX_PID_BYTES: u64 = 32;
 
 /// Held while writing. Dropping it, or the end of the process, unlocks.
 pub(crate) struct WriteLock<'a> {
@@ -196,7 +194,7 @@ fn holder(own: &Dir) -> Option<u32> {
 /// The last process that wrote its id into the lock file, for systems without /proc/locks.
 fn written_holder(own: &Dir) -> Option<u32> {
     let mut text = String::new();
-    own.open_file(NAME).ok()?.take(MAX_PID_BYTES).read_to_string(&mut text).ok()?;
+    own.open_file(NAME).ok()?.take(MAX_PID_DIGITS).read_to_string(&mut text).ok()?;
     text.parse().ok()
 }
 

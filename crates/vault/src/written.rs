@@ -8,7 +8,7 @@
 //! Copies are not synced and no part of the journal: one is used only if its hash is that of the displaced text.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use quipu_core::model::{ContentHash, Warning};
 use quipu_core::ports::{LoggedFile, TrashReason};
@@ -112,15 +112,19 @@ pub(crate) fn prune(root: &Dir, before_ns: i64) -> io::Result<()> {
 fn keep(root: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
     failpoint::hit("copy")?;
     let (folder, name) = split(path);
-    let note = root.open_below(folder)?.open_file(name)?;
+    let dir = root.open_below(folder)?;
+    let note = dir.open_file(name)?;
+    let mut found = Vec::new();
+    (&note).take(bytes.len() as u64 + 1).read_to_end(&mut found)?;
     let is_shared = root.open(OWN_FOLDER)?.is_shared()?;
     let (copies, outdated) = if is_shared { (WRITTEN_BY_GROUP, WRITTEN) } else { (WRITTEN, WRITTEN_BY_GROUP) };
     trash::if_permitted(trash::remove(root, &join(outdated, path)))?;
-    let folder = trash::create_folder(root, &join(copies, folder), &mut BTreeSet::new())?;
+    let folder = trash::create_folder(root, &join(copies, folder), (&dir, folder), &mut BTreeSet::new())?;
     folder.remove_file(name)?;
     let mut copy = folder.create_private_file(name)?;
     copy.write_all(bytes)?;
-    copy_permissions(&note, &copy)
+    // The permissions of another file say nothing about this text: the copy stays private.
+    if found == bytes { copy_permissions(&note, &copy) } else { Ok(()) }
 }
 
 /// Another program may have removed or closed the note meanwhile.
@@ -130,5 +134,98 @@ fn report(vault: &FolderVault, path: &str, copied: io::Result<()>) {
     {
         let message = format!("its text is not kept if another program changes it: {error}");
         vault.notices.lock().insert(Warning { path: path.to_owned(), message });
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests play the user, and a member of the group who exchanges folders")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+
+    use quipu_core::model::{ContentHash, VaultPath};
+    use quipu_core::ports::{FileChange, VaultFiles};
+
+    use crate::failpoint::fault::with_hook;
+    use crate::{FolderVault, VaultOptions};
+
+    fn set_mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    /// A readable note in a closed folder of a vault with a shared `.quipu`, and an open folder with a note of that name. Returns
+    /// what `see` sees at each later step of a write, after `exchange` at the first one of that name.
+    fn seen_after<T: 'static>(
+        at: &'static str,
+        exchange: impl Fn(&Path) + 'static,
+        see: impl Fn(&Path) -> Option<T> + 'static,
+    ) -> (tempfile::TempDir, Vec<T>) {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().to_owned();
+        for (folder, text, folder_mode) in [("closed", "old", 0o700), ("planted", "theirs", 0o777)] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+            std::fs::write(root.join(folder).join("a.md"), text).unwrap();
+            set_mode(&root.join(folder).join("a.md"), 0o666);
+            set_mode(&root.join(folder), folder_mode);
+        }
+        std::fs::create_dir(root.join(".quipu")).unwrap();
+        set_mode(&root.join(".quipu"), 0o2770);
+        let vault = FolderVault::open(&root, VaultOptions::default()).unwrap();
+        let (sender, seen) = channel();
+        let mut is_done = false;
+        let hook = move |step: &str| {
+            if !is_done && step == at {
+                exchange(&root);
+                is_done = true;
+            } else if is_done && let Some(saw) = see(&root) {
+                sender.send(saw).unwrap();
+            }
+            Ok(())
+        };
+        let (path, expected) = (VaultPath::parse("closed/a.md").unwrap(), ContentHash::of(b"old"));
+        let change = FileChange::Replace { path, expected, bytes: b"new".to_vec() };
+        // It may be refused: the folder is another one.
+        let _ = with_hook(hook, || vault.apply(&[change])).unwrap();
+        (home, seen.iter().collect())
+    }
+
+    fn exchange_folders(root: &Path) {
+        std::fs::rename(root.join("closed"), root.join("real")).unwrap();
+        std::fs::rename(root.join("planted"), root.join("closed")).unwrap();
+    }
+
+    #[test]
+    fn copy_of_a_note_whose_folder_was_exchanged_is_private() {
+        let (home, _) = seen_after("copy", exchange_folders, |_| None::<()>);
+        let copy = home.path().join(".quipu/trash/written-group/closed/a.md");
+        assert_eq!((std::fs::read_to_string(&copy).unwrap().as_str(), mode(&copy)), ("new", 0o600));
+    }
+
+    #[test]
+    fn trash_folder_of_a_note_whose_folder_was_exchanged_is_private() {
+        let version_folder = |root: &Path| {
+            let trash = std::fs::read_dir(root.join(".quipu/trash")).ok()?;
+            let mut versions = trash.map(|entry| entry.unwrap().path().join("closed"));
+            versions.find(|folder| folder.join("a.md").exists()).map(|folder| mode(&folder))
+        };
+        let (_home, modes) = seen_after("trash", exchange_folders, version_folder);
+        assert!(!modes.is_empty() && modes.iter().all(|mode| mode & 0o077 == 0), "{modes:?}");
+    }
+
+    #[test]
+    fn private_folder_in_the_place_of_a_new_shared_one_stays_private() {
+        let exchange = |root: &Path| {
+            std::fs::rename(root.join(".quipu/trash"), root.join("new")).unwrap();
+            std::fs::rename(root.join("closed"), root.join(".quipu/trash")).unwrap();
+        };
+        let (home, _) = seen_after("share the new folder", exchange, |_| None::<()>);
+        let moved = home.path().join(".quipu/trash");
+        assert!(moved.join("a.md").exists());
+        assert_eq!(mode(&moved), 0o700);
     }
 }

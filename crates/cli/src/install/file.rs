@@ -1,9 +1,9 @@
 //! A client's settings file: read, backed up and replaced atomically.
 #![expect(clippy::disallowed_methods, reason = "other programs' settings, changed because the user asked for it")]
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -137,12 +137,11 @@ impl SettingsChange<'_> {
         let Self { file, place, after } = self;
         let folder = place.parent().context("cannot write settings: their path has no folder")?;
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let mode =
-            place.metadata().map_or(if is_project { 0o644 } else { 0o600 }, |metadata| metadata.permissions().mode());
+        let mode = place.metadata().map_or(if is_project { 0o644 } else { 0o600 }, |old| mode_of_new(&old));
         let new = beside(folder, &[file.mark(), after].concat(), mode)
             .with_context(|| format!("cannot write {}", place.display()))?;
         let copies = if is_project { own_files::user_folder()?.join("backups") } else { folder.to_owned() };
-        let backup = file.text.as_ref().map(|text| back_up(place, &copies, text, mode, now)).transpose()?;
+        let backup = file.text.as_ref().map(|text| back_up(place, &copies, text, now)).transpose()?;
         // As late as possible: the client does not take our lock.
         let current = own_files::text(place).with_context(|| format!("cannot read {}", place.display()))?;
         if current != file.text {
@@ -160,6 +159,13 @@ impl SettingsChange<'_> {
     }
 }
 
+/// The mode of the new version of a file, which this account will own. Set-uid and set-gid would let others act as it. A file of
+/// another account may be a trap: others may not change the new one.
+fn mode_of_new(old: &Metadata) -> u32 {
+    let is_own = old.uid() == rustix::process::geteuid().as_raw();
+    old.permissions().mode() & if is_own { 0o777 } else { 0o755 }
+}
+
 /// A text in a new temporary file, synced to disk.
 fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
     let mut new = NamedTempFile::new_in(folder)?;
@@ -169,8 +175,8 @@ fn beside(folder: &Path, text: &str, mode: u32) -> io::Result<NamedTempFile> {
     Ok(new)
 }
 
-/// Backs up a file's text in a folder under an unused name.
-fn back_up(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) -> anyhow::Result<PathBuf> {
+/// Backs up a file's text in a folder under an unused name, for this account only.
+fn back_up(path: &Path, folder: &Path, text: &str, now: Timestamp) -> anyhow::Result<PathBuf> {
     let name = path
         .file_name()
         .context("cannot back up settings: their path has no file name")?
@@ -179,7 +185,7 @@ fn back_up(path: &Path, folder: &Path, text: &str, mode: u32, now: Timestamp) ->
     let stamp = now.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ").to_string();
     let context = || format!("cannot back up {}", path.display());
     std::fs::create_dir_all(folder).with_context(context)?;
-    let mut copy = beside(folder, text, mode).with_context(context)?;
+    let mut copy = beside(folder, text, 0o600).with_context(context)?;
     for number in 1.. {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
         let backup = folder.join(format!("{name}.{stamp}{number}.bak"));

@@ -1,7 +1,7 @@
 //! `quipu install`: in a home folder of the test's own.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -254,6 +254,35 @@ fn existing_entry_keeps_its_flags_and_other_keys() {
     );
     desk.run(&["opencode"]).expect(0);
     assert!(desk.read(".config/opencode/opencode.json").contains("\"enabled\": false"));
+}
+
+#[test]
+fn set_uid_and_foreign_write_permissions_of_settings_are_not_copied() {
+    let desk = Desk::new();
+    desk.put("work/.git/HEAD", "ref: refs/heads/main\n");
+    let (file, settings) = ("work/.mcp.json", desk.home("work/.mcp.json"));
+    let mode = |file: &Path| file.metadata().unwrap().permissions().mode() & 0o7777;
+    let connect = |arguments: &[&str]| {
+        let mut command = desk.0.command(&[&["install", "--no-test"], arguments].concat());
+        desk.0.ran(command.current_dir(desk.home("work")).output().unwrap()).expect(0)
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        quipu_testkit::skip("only root can give a file to another account");
+    }
+    for (owner, kept) in [(None, 0o777), (Some(64_001), 0o755)].into_iter().take(if is_root { 2 } else { 1 }) {
+        desk.put(file, "{}\n");
+        std::os::unix::fs::chown(&settings, owner, None).unwrap();
+        std::fs::set_permissions(&settings, PermissionsExt::from_mode(0o6777)).unwrap();
+        let ran = connect(&["claude-code", "--scope", "project", "--json"]).json();
+        let backup = desk.home("").join(ran["backup"].as_str().unwrap().trim_start_matches("~/"));
+        assert_eq!((mode(&settings), mode(&backup)), (kept, 0o600), "{owner:?}: {ran}");
+    }
+    desk.put(".cursor/mcp.json", "{}\n");
+    std::fs::set_permissions(desk.home(".cursor/mcp.json"), PermissionsExt::from_mode(0o4777)).unwrap();
+    connect(&["cursor"]);
+    let backups = desk.backups(".cursor/mcp.json");
+    assert_eq!((mode(&desk.home(".cursor/mcp.json")), mode(&backups[0])), (0o777, 0o600));
 }
 
 #[test]

@@ -95,6 +95,9 @@ fn dns_rebinding_is_refused() {
     {
         assert_eq!(Post::list().with("Origin", origin).status(server.address), 403, "Origin: {origin}");
     }
+    let malformed = Post::list().with("Origin", "http://evil.example").with("Mcp-Name", "a").with("Mcp-Name", "b");
+    let malformed = malformed.send(server.address).unwrap();
+    assert_eq!((malformed.status, malformed.header("access-control-allow-origin")), (400, None), "no page may read it");
     let refused = Post::list().with("Host", "evil.example").send(server.address).unwrap();
     assert!(refused.body.contains("allow it with `--allowed-host evil.example`"), "{refused:?}");
     let absolute = Post { line: "POST http://evil.example/mcp HTTP/1.1".into(), ..Post::list() };

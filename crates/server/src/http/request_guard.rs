@@ -70,7 +70,7 @@ const SEEN_BY_PAGES: &str = "mcp-session-id, www-authenticate, retry-after";
 /// The first check, for every path: whether the request is valid and meant for this server, and its connection not kept for
 /// monitors.
 pub(super) async fn enter(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
-    let origin = request.headers().get(header::ORIGIN).cloned();
+    let origin = request.headers().get(header::ORIGIN).filter(|origin| guard.takes_origin(origin)).cloned();
     let mut response = match guard.fault_of(&request) {
         Some(refusal) => refusal,
         None if request.method() == Method::OPTIONS && origin.is_some() => preflight(),
@@ -235,6 +235,10 @@ impl RequestGuard {
         if *self.stopping.borrow() { "stopping" } else { self.sites.trouble().await.unwrap_or(READY) }
     }
 
+    fn takes_origin(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.hosts.takes_origin(origin))
+    }
+
     fn fault_of(&self, request: &Request) -> Option<Response> {
         let headers = request.headers();
         if let Some(name) = SINGLE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
@@ -257,10 +261,8 @@ impl RequestGuard {
             let message = format!("unknown Host header `{unknown}`; allow it with `--allowed-host {unknown}`");
             return Some(refusal(StatusCode::FORBIDDEN, &message));
         }
-        if let Some(origin) = headers.get(header::ORIGIN).map(HeaderValue::to_str)
-            && !origin.as_ref().is_ok_and(|origin| self.hosts.takes_origin(origin))
-        {
-            let origin = echoed(origin.unwrap_or_default());
+        if let Some(origin) = headers.get(header::ORIGIN).filter(|origin| !self.takes_origin(origin)) {
+            let origin = echoed(origin.to_str().unwrap_or_default());
             let message = format!("origin `{origin}` is not allowed; allow it with `--allowed-origin {origin}`");
             return Some(refusal(StatusCode::FORBIDDEN, &message));
         }

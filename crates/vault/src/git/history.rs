@@ -19,9 +19,11 @@ const CHUNK: usize = 64 << 10;
 const GROWTH: usize = 8;
 
 /// Every commit, newest first, with the paths it changed. A merge has only its own changes, and exact renames are detected.
-const LOG: [&str; 9] = [
+const LOG: [&str; 10] = [
     "log",
     "-z",
+    // No `diff.orderFile`, which may be endless.
+    "-O/dev/null",
     "--format=%x01%H %ct %P",
     "--name-status",
     "--find-renames=100%",

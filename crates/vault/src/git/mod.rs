@@ -1,9 +1,9 @@
 //! The git history of the files around a vault, read with the `git` program, with many queries in each process.
 //!
-//! Nothing is written, not even git's index, and nothing is fetched. No diff or signature program of the repository's
-//! configuration runs. Filters run for line endings, and for large files if the user's own configuration names them; if the
-//! repository's configuration names any, or git does not say which configuration does, no filter runs.
+//! Nothing is written, not even git's index, and nothing is fetched. No diff, signature or filter program runs, whoever named it:
+//! one that the user installed may read its commands from the repository's configuration, as Git LFS does.
 
+mod blob;
 mod history;
 mod objects;
 mod program;

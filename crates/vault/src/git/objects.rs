@@ -1,8 +1,8 @@
-//! Object ids of file contents: of every file of a commit, of some files of many commits, of files on disk.
+//! Object ids of file contents: of every file of a commit, and of some files of many commits. Attributes of files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use super::program::{Git, GitError, classify};
+use super::program::{Git, GitError};
 
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub(crate) struct TreeEntry {
     pub(crate) is_link: bool,
 }
 
-/// After more files than this that a filter rejects, filters are disabled.
-const MAX_REFUSED: usize = 16;
+/// Attributes whose effect on a file is not computed here.
+const CONVERTING: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
 
 impl Git {
     /// Every file of a commit, without submodules.
@@ -46,49 +46,20 @@ impl Git {
         Ok(ids)
     }
 
-    /// Whether the repository's own configuration, and not the user's, may name filter programs. Git before 2.26 does not say
-    /// whose configuration names one.
-    fn may_name_filters(&self) -> Result<bool, GitError> {
-        let asked = ["config", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-        let (output, error) = self.output(&asked, String::new())?;
-        // Without any filter, it fails without output.
-        if error.is_some_and(|stderr| !stderr.trim().is_empty()) {
-            return Ok(true);
+    /// Those of some files that git stores in another form, which only its filters can tell: `filter` other than Git LFS,
+    /// `ident` and `working-tree-encoding`. Reads attributes; no filter runs.
+    pub(super) fn converted<'a>(&self, paths: &[&'a str]) -> Result<HashSet<&'a str>, GitError> {
+        if paths.is_empty() {
+            return Ok(HashSet::new());
         }
-        let is_of_user = |line: &str| ["system\t", "global\t", "command\t"].iter().any(|scope| line.starts_with(scope));
-        Ok(!String::from_utf8_lossy(&output).lines().all(is_of_user))
-    }
-
-    /// The object ids of files on disk, after filters for line endings and large files. `None` for a file that cannot be
-    /// read. The paths must not contain line breaks or links.
-    pub(super) fn contents_of(&self, paths: &[&str]) -> Result<Vec<Option<String>>, GitError> {
-        let mut ids: Vec<Option<String>> = Vec::with_capacity(paths.len());
-        let mut refused = 0;
-        // A filter is a program: one that comes with the repository is not trusted.
-        let may_name_filters = !paths.is_empty() && self.may_name_filters()?;
-        while ids.len() < paths.len() {
-            let without = may_name_filters || refused > MAX_REFUSED;
-            let with_filters: &[&str] = &["hash-object", "--stdin-paths"];
-            let arguments = if without { &["hash-object", "--no-filters", "--stdin-paths"] } else { with_filters };
-            // Git would unquote a name that starts with a quote.
-            let input: String = paths[ids.len()..].iter().map(|path| format!("./{path}\n")).collect();
-            let (output, error) = self.output(arguments, input)?;
-            ids.extend(String::from_utf8_lossy(&output).lines().map(|line| Some(line.to_owned())));
-            ids.truncate(paths.len());
-            if ids.len() == paths.len() {
-                break;
-            }
-            // It stops at the first file it cannot hash: deleted, or its filter is not installed.
-            let stopped = paths[ids.len()];
-            let alone = ["hash-object", "--no-filters", "--stdin-paths"];
-            let (output, _) = self.output(&alone, format!("./{stopped}\n"))?;
-            let id = String::from_utf8_lossy(&output).trim().to_owned();
-            if error.as_deref().is_some_and(|stderr| classify(arguments, stderr) == GitError::Untrusted) {
-                return Err(GitError::Untrusted);
-            }
-            ids.push((!id.is_empty()).then_some(id));
-            refused += 1;
-        }
-        Ok(ids)
+        let input: String = paths.iter().flat_map(|path| [*path, "\0"]).collect();
+        let output = self.answer(&[&["check-attr", "--stdin", "-z"][..], &CONVERTING].concat(), input)?;
+        let words: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
+        // For each path, in order: path, attribute and value of each attribute.
+        let is_converted = |answers: &[&[u8]]| {
+            answers.chunks(3).any(|answer| !matches!(answer.get(2), Some(&(b"unspecified" | b"unset" | b"lfs"))))
+        };
+        let answers = words.chunks(3 * CONVERTING.len());
+        Ok(paths.iter().zip(answers).filter(|(_, answers)| is_converted(answers)).map(|(path, _)| *path).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! Runs `git` commands with a clean environment and a time limit.
+//! Runs `git` commands with a clean environment and limits of time, memory and output.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -30,8 +30,9 @@ const REMOVED: [&str; 17] = [
     "GIT_REPLACE_REF_BASE",
 ];
 
-/// Overrides settings that would change the output or run a program.
-const SETTINGS: [&str; 8] = [
+/// Overrides settings that would change the output, run a program or have git read any file.
+const SETTINGS: [&str; 9] = [
+    "core.attributesFile=/dev/null",
     "core.quotePath=false",
     "core.fsmonitor=false",
     "core.commitGraph=true",
@@ -41,6 +42,14 @@ const SETTINGS: [&str; 8] = [
     "log.mailmap=false",
     "diff.noprefix=false",
 ];
+
+/// Git reads some files of a repository whole: one that leads to an endless device would take all memory. Files that it maps do
+/// not count.
+#[cfg(target_os = "linux")]
+const MAX_MEMORY: u64 = 1 << 30;
+
+/// A list of a million files is shorter.
+const MAX_OUTPUT: u64 = 256 << 20;
 
 /// Why git failed. The message reaches clients: it has no paths outside the vault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,10 +119,12 @@ impl Git {
     /// Starts a command whose output the caller reads.
     pub(super) fn spawn(&self, arguments: &[&str], stdin: Stdio) -> Result<Child, GitError> {
         let child = self.command().args(arguments).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        child.map_err(|error| match error.kind() {
+        let child = child.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => GitError::Missing,
             _ => failed(arguments, &error.to_string()),
-        })
+        })?;
+        limit_memory(&child);
+        Ok(child)
     }
 
     /// The output of a command with this input. A failure is an error.
@@ -149,6 +160,10 @@ impl Git {
                 }
             }
         }
+        if output.len().max(errors.len()) as u64 == MAX_OUTPUT {
+            kill(&mut child);
+            return Err(failed(arguments, "its output is too long"));
+        }
         let status = child.wait().map_err(|error| failed(arguments, &error.to_string()))?;
         Ok((output, (!status.success()).then(|| String::from_utf8_lossy(&errors).into_owned())))
     }
@@ -169,9 +184,24 @@ pub(super) fn kill(child: &mut Child) {
 fn read_all(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     // If reading fails, the command fails too, which its status shows.
-    let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+    let _ = pipe.map(|pipe| pipe.take(MAX_OUTPUT).read_to_end(&mut bytes));
     bytes
 }
+
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    let limit = Rlimit { current: Some(MAX_MEMORY), maximum: Some(MAX_MEMORY) };
+    if let Err(error) = prlimit(Some(Pid::from_child(child)), Resource::Data, limit) {
+        // It has ended, or its limit is lower already.
+        tracing::debug!("the memory of git is not limited: {error}");
+    }
+}
+
+/// Other systems cannot limit the memory of a running process.
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child) {}
 
 /// The kind of a failure, by git's message.
 pub(super) fn classify(arguments: &[&str], stderr: &str) -> GitError {

@@ -1,14 +1,16 @@
 //! A repository. Results are cached until HEAD moves.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::GitOptions;
+use super::blob::{IdKind, ids_of};
 use super::history::{Advance, GitHistory};
 use super::objects::TreeEntry;
 use super::program::{Git, GitError, classify};
-use crate::sources::FileFingerprint;
+use crate::sources::{FileFingerprint, SourceRoot};
 
 /// A repository with the cached results for its HEAD.
 pub(crate) struct Repository {
@@ -38,7 +40,8 @@ struct OnDisk {
     fingerprint: FileFingerprint,
     /// Whether it was old enough when it was read that a later change gives another fingerprint.
     is_settled: bool,
-    content: Option<String>,
+    /// The ids that git may store it under; none if that cannot be told.
+    contents: Vec<String>,
 }
 
 impl Repository {
@@ -108,34 +111,42 @@ impl HeadCache {
         self.at_commits.get(&(commit, path.to_owned()))?.as_deref()
     }
 
-    /// Loads the contents of files on disk, in one process. A file with the same settled fingerprint is not read again.
+    /// Loads the contents of files on disk. A file with the same settled fingerprint is not read again.
     pub(crate) fn load_contents_of(
         &mut self,
+        root: &SourceRoot,
         files: &BTreeMap<String, FileFingerprint>,
         now_ns: i64,
     ) -> Result<(), GitError> {
         let is_known = |path: &String, fingerprint: &FileFingerprint| {
             self.on_disk.get(path).is_some_and(|known| known.is_settled && known.fingerprint == *fingerprint)
         };
-        let unknown: Vec<&str> = files
-            .iter()
-            .filter(|(path, fingerprint)| !is_known(path, fingerprint))
-            .map(|(path, _)| path.as_str())
-            .collect();
-        if unknown.is_empty() {
-            return Ok(());
+        let mut unknown: Vec<(&str, Vec<String>)> = Vec::new();
+        for (path, _) in files.iter().filter(|(path, fingerprint)| !is_known(path, fingerprint)) {
+            let ids = root.open(path).and_then(|mut file| ids_of(&mut file, IdKind::of(&self.head), self.deadline));
+            match ids {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(GitError::TooSlow(self.git.patience()));
+                }
+                // Deleted, or not to be read.
+                ids => unknown.push((path.as_str(), ids.unwrap_or_default())),
+            }
         }
-        let contents = self.git.contents_of(&unknown)?;
-        for (path, content) in unknown.into_iter().zip(contents) {
+        let differs =
+            |(path, ids): &(&str, Vec<String>)| self.tree.get(*path).is_some_and(|entry| !ids.contains(&entry.id));
+        let different: Vec<&str> = unknown.iter().filter(|file| differs(file)).map(|(path, _)| *path).collect();
+        let converted = self.git.converted(&different)?;
+        for (path, ids) in unknown {
             let fingerprint = files[path];
-            self.on_disk
-                .insert(path.to_owned(), OnDisk { fingerprint, is_settled: fingerprint.is_settled(now_ns), content });
+            let contents = if converted.contains(path) { Vec::new() } else { ids };
+            let is_settled = fingerprint.is_settled(now_ns);
+            self.on_disk.insert(path.to_owned(), OnDisk { fingerprint, is_settled, contents });
         }
         Ok(())
     }
 
-    /// The content of a file on disk, if loaded.
-    pub(crate) fn content_of(&self, path: &str) -> Option<&str> {
-        self.on_disk.get(path)?.content.as_deref()
+    /// The contents that git may store for a file on disk; empty if it is not loaded or that cannot be told.
+    pub(crate) fn contents_of(&self, path: &str) -> &[String] {
+        self.on_disk.get(path).map_or(&[][..], |file| file.contents.as_slice())
     }
 }

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use quipu_core::model::ContentHash;
 
 use super::lookup::{FileFingerprint, MatchedFile, SourceRoot};
-use crate::folder::split;
 
 /// The cache is cleared beyond this number of files.
 const MAX_CACHED: usize = 100_000;
@@ -30,9 +29,8 @@ impl HashCache {
             let target = std::fs::read_link(root.base.join(&file.key)).ok()?;
             ContentHash::of(target.as_os_str().as_bytes())
         } else {
-            let opened = root.open_folder_of(&file.key).ok()?.open_file(split(&file.key).1).ok()?;
             let mut hasher = blake3::Hasher::new();
-            hasher.update_reader(opened).ok()?;
+            hasher.update_reader(root.open(&file.key).ok()?).ok()?;
             ContentHash(*hasher.finalize().as_bytes())
         };
         let mut hashes = self.hashes.lock();

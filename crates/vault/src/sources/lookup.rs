@@ -1,5 +1,6 @@
 //! Resolves references to files. Links are never followed, so nothing outside the root is read.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -131,9 +132,10 @@ impl SourceRoot {
         self.dir.open_below(folder).and_then(|dir| dir.metadata(name)).ok().flatten()
     }
 
-    /// Opens the folder of a path without following links.
-    pub(super) fn open_folder_of(&self, key: &str) -> io::Result<Dir> {
-        self.dir.open_below(split(key).0)
+    /// Opens a file without following links.
+    pub(crate) fn open(&self, key: &str) -> io::Result<File> {
+        let (folder, name) = split(key);
+        self.dir.open_below(folder)?.open_file(name)
     }
 
     fn files(&self, pattern: &SourcePattern) -> (Vec<MatchedFile>, bool) {

@@ -20,8 +20,8 @@ use quipu_core::staleness::{SourceRef, since_remembered};
 
 use crate::git::{GitError, GitOptions, Repository};
 use content::HashCache;
-pub(crate) use lookup::FileFingerprint;
-use lookup::{MatchedFiles, SourceRoot};
+use lookup::MatchedFiles;
+pub(crate) use lookup::{FileFingerprint, SourceRoot};
 use past::GitTrace;
 
 /// The sources of the notes in one folder.

@@ -92,7 +92,7 @@ pub(super) fn trace(
         .filter(|file| !file.is_link)
         .map(|file| (file.key.clone(), file.fingerprint))
         .collect();
-    head.load_contents_of(&files_now, asked.now_ns)?;
+    head.load_contents_of(asked.root, &files_now, asked.now_ns)?;
     let is_all_read = read_on_for_missing(head, asked, &changes, warnings);
 
     let mut committed: Vec<Option<Committed<'_>>> = Vec::with_capacity(asked.notes.len());
@@ -139,8 +139,8 @@ fn committed_keys(head: &mut HeadCache, asked: &TraceRequest<'_>) -> Result<Vec<
             Some(key)
         })
         .collect();
-    head.load_contents_of(&fingerprints, asked.now_ns)?;
-    let is_committed = |key: &String| head.content_of(key) == head.tree.get(key).map(|entry| entry.id.as_str());
+    head.load_contents_of(asked.root, &fingerprints, asked.now_ns)?;
+    let is_committed = |key: &String| head.tree.get(key).is_some_and(|entry| head.contents_of(key).contains(&entry.id));
     Ok(keys.into_iter().map(|key| key.filter(is_committed)).collect())
 }
 
@@ -293,7 +293,7 @@ fn statuses(head: &HeadCache, asked: &TraceRequest<'_>, one: &Committed<'_>) -> 
 
 enum Verdict {
     Known(SourceStatus),
-    /// Git does not track the file.
+    /// Git does not track the file, or the content it would store for it is unknown.
     Untracked,
     /// A file that once matched a pattern, deleted before the note last changed.
     NoSource,
@@ -304,15 +304,15 @@ fn status_since(head: &HeadCache, asked: &TraceRequest<'_>, commit: usize, candi
     let then = head.content_at(commit, key);
     let at_head = head.tree.get(key);
     let seen = asked.root.see(key).filter(|seen| matches!(seen.kind, FileKind::File | FileKind::Link));
-    let now = seen.as_ref().and_then(|seen| match (seen.kind, at_head) {
+    let now: &[String] = match (seen.as_ref().map(|seen| seen.kind), at_head) {
         // The content of a link is its target; it is assumed to be as committed.
-        (FileKind::Link, Some(entry)) if entry.is_link => Some(entry.id.as_str()),
-        (FileKind::Link, _) => None,
-        _ => head.content_of(key),
-    });
+        (Some(FileKind::Link), Some(entry)) if entry.is_link => std::slice::from_ref(&entry.id),
+        (Some(FileKind::File), _) => head.contents_of(key),
+        _ => &[],
+    };
     let touches = head.history.touches(key);
     match (then, now, &seen) {
-        (Some(then), Some(now), _) if then == now => Verdict::Known(SourceStatus::Same),
+        (Some(then), now, _) if now.iter().any(|id| id == then) => Verdict::Known(SourceStatus::Same),
         (Some(_), _, None) => {
             Verdict::Known(SourceStatus::Deleted { at_ns: deleted_at(head, at_head.is_some(), touches) })
         }
@@ -322,9 +322,9 @@ fn status_since(head: &HeadCache, asked: &TraceRequest<'_>, commit: usize, candi
         (None, _, None) if candidate.is_exact => Verdict::Known(SourceStatus::NeverSeen),
         (None, _, None) => Verdict::NoSource,
         (None, _, Some(_)) if at_head.is_none() => Verdict::Untracked,
-        (_, None, Some(_)) => Verdict::Untracked,
-        (_, Some(now), Some(seen)) => {
-            let is_committed = at_head.is_some_and(|entry| entry.id == now);
+        (_, [], Some(_)) if at_head.map(|entry| entry.id.as_str()) == then => Verdict::Untracked,
+        (_, now, Some(seen)) => {
+            let is_committed = at_head.is_some_and(|entry| now.contains(&entry.id));
             let differs_at_head = at_head.map(|entry| entry.id.as_str()) != then;
             let at_ns = match first_since(head, commit, touches) {
                 // The history has the change, even if the file was edited since.

@@ -130,6 +130,29 @@ fn second_account_of_a_shared_vault_writes_and_an_outsider_cannot_lock_it() {
 }
 
 #[test]
+fn private_note_renamed_to_the_lock_keeps_its_mode_and_text() {
+    if !rustix::process::geteuid().is_root() {
+        quipu_testkit::skip("only root can give a folder to another group");
+        return;
+    }
+    let home = Home::new(&[("a.md", "old"), ("secret.md", "a secret")]);
+    shell(
+        &home,
+        "mkdir .quipu; chgrp 64010 .quipu; chmod 2770 .quipu; chmod 600 secret.md; mv secret.md .quipu/write.lock",
+    );
+    home.open().apply(&[replace("a.md", "old", "new")]).unwrap();
+    let lock = home.at(".quipu/write.lock");
+    assert_eq!(
+        (lock.metadata().unwrap().mode() & 0o777, std::fs::read_to_string(&lock).unwrap().len() <= 10),
+        (0o660, true)
+    );
+    shell(
+        &home,
+        "test \"$(cat .quipu/write.lock.refused-*)\" = 'a secret'; test -n \"$(find .quipu/write.lock.refused-* -perm 600)\"",
+    );
+}
+
+#[test]
 fn interrupted_write_of_another_account_is_refused_with_a_warning() {
     let Some(home) = group_vault() else { return };
     let write = |user, note| run_as((user, GROUP), "write_note_in_child_process", &home, Some(note));
@@ -243,6 +266,42 @@ fn group_cannot_read_versions_of_notes_in_a_folder_that_it_cannot_enter() {
     // The other account's list leaves it out.
     let (done, told) = write(SECOND).unwrap();
     assert!(done, "{told}");
+}
+
+/// An ACL that gives one account everything, the group nothing and a mask of everything; the mode is then 0770.
+fn close_by_acl(folder: &Path) -> bool {
+    const NO_ID: u32 = u32::MAX;
+    let entries: [(u16, u16, u32); 5] =
+        [(1, 7, NO_ID), (2, 7, OUTSIDER), (4, 0, NO_ID), (16, 7, NO_ID), (32, 0, NO_ID)];
+    let entry = |(tag, bits, id): &(u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &bits.to_le_bytes()[..], &id.to_le_bytes()[..]].concat()
+    };
+    let acl: Vec<u8> = 2u32.to_le_bytes().into_iter().chain(entries.iter().flat_map(entry)).collect();
+    let set = rustix::fs::setxattr(folder, c"system.posix_acl_access", &acl, rustix::fs::XattrFlags::empty());
+    if let Err(error) = &set {
+        quipu_testkit::skip(&format!("this file system has no ACLs: {error}"));
+        return false;
+    }
+    assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o770);
+    true
+}
+
+#[test]
+fn group_cannot_read_versions_of_notes_in_a_folder_that_an_acl_closes() {
+    let Some(home) = mixed_vault() else { return };
+    shell(
+        &home,
+        "chmod 644 closed/s.md; chmod 770 closed; rm -r .quipu; mkdir .quipu; chgrp 64010 .quipu; chmod 2770 .quipu",
+    );
+    if !close_by_acl(&home.at("closed")) {
+        return;
+    }
+    home.open().apply(&[replace("closed/s.md", "now", "later")]).unwrap();
+    for folder in [".quipu/trash/*-replaced/closed", ".quipu/trash/written-group/closed"] {
+        shell(&home, &format!("test -f {folder}/s.md; test -z \"$(find {folder} -type d -perm /077)\""));
+    }
+    let shared = home.text(".quipu/history.jsonl").unwrap();
+    assert!(!shared.contains("s.md") && shared.contains("\"unlisted\":1"), "{shared}");
 }
 
 #[test]

@@ -246,19 +246,47 @@ fn no_program_that_the_repository_names_is_run() {
     assert!(ran.is_empty(), "the repository's programs were run: {ran:?}");
 }
 
-/// As git before 2.26 does.
+/// As Git LFS does with `lfs.extension.NAME.clean`.
 #[test]
-fn no_filter_is_run_if_git_does_not_say_who_named_it() {
+fn filter_of_the_user_is_not_run_since_it_may_run_what_the_repository_names() {
     let mut desk = TestRepository::new();
-    let mark = desk.root().join(".git/mark");
-    desk.steps("write doc.md d\nwrite a.rs 1\nwrite .gitattributes *.rs filter=x\ncommit 1\nwrite a.rs 2");
-    desk.git(&["config", "filter.x.clean", &format!("touch '{}'; cat", mark.display())], 1);
-    let refusal = "case \" $* \" in *' --show-scope '*) echo 'error: unknown option' >&2; exit 129;; esac";
-    let program = git_that(&desk, refusal);
+    let git_folder = desk.root().join(".git");
+    desk.steps("write doc.md d\nwrite a.rs 1\nwrite .gitattributes *.rs filter=large\ncommit 1\nwrite a.rs 2");
+    desk.git(&["config", "large.extension.x.clean", &format!("touch '{}'", git_folder.join("mark").display())], 1);
+    let global = git_folder.join("global");
+    let runs_it = "eval \"$(git config large.extension.x.clean)\"; cat";
+    desk.git(&["config", "-f", global.to_str().unwrap(), "filter.large.clean", runs_it], 1);
+    let program = git_that(&desk, &format!("export GIT_CONFIG_GLOBAL='{}'", global.display()));
+    assert!(Command::new(&program).current_dir(desk.root()).args(["hash-object", "a.rs"]).status().unwrap().success());
+    std::fs::remove_file(git_folder.join("mark")).expect("git itself runs it");
     desk.sources = FolderSources::new(desk.root(), Arc::new(SystemClock))
         .with_git(GitOptions { program, ..GitOptions::default() });
-    assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed just now"]);
-    assert!(!mark.exists(), "the repository's filter was run");
+    drop(desk.trace(&["a.rs"], &[]));
+    assert!(!git_folder.join("mark").exists(), "the command of the repository was run");
+}
+
+#[test]
+fn file_that_git_stores_in_another_form_is_compared_without_its_filter() {
+    // The pointer to `1`, as Git LFS writes it.
+    let pointer = "version https://git-lfs.github.com/spec/v1\n\
+                   oid sha256:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b\nsize 1\n";
+    let desk = TestRepository::new();
+    desk.steps("write doc.md d\nwrite .gitattributes *.bin filter=lfs");
+    std::fs::write(desk.root().join("a.bin"), pointer).unwrap();
+    desk.steps("commit 1\nwrite a.bin 1");
+    assert_eq!(desk.trace(&["a.bin"], &[]), ["a.bin: same"]);
+    desk.steps("write a.bin 2");
+    assert_eq!(desk.trace(&["a.bin"], &[]), ["a.bin: changed just now"]);
+
+    // What another filter makes of it is unknown: the index has the baseline.
+    let desk = TestRepository::new();
+    desk.steps("write doc.md d\nwrite .gitattributes *.rs filter=secret\nwrite a.rs stored\nwrite b.rs 1\ncommit 1\nwrite a.rs 1");
+    let remembered = desk.remember(&["a.rs", "b.rs"]);
+    assert_eq!(desk.trace(&["a.rs", "b.rs"], &remembered), ["a.rs: same", "b.rs: same"]);
+    desk.steps("write a.rs 2");
+    assert_eq!(desk.trace(&["a.rs", "b.rs"], &remembered), ["a.rs: changed just now", "b.rs: same"]);
+    desk.steps("write a.rs stored2\ncommit 5\nwrite a.rs 1");
+    assert_eq!(desk.trace(&["a.rs", "b.rs"], &remembered), ["a.rs: changed day 5", "b.rs: same"]);
 }
 
 #[test]
@@ -380,6 +408,47 @@ fn clone_worktree_and_submodule_give_the_same_baselines() {
     assert!(shallow[1].starts_with("this is a shallow clone:"), "{shallow:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn endless_files_of_a_repository_take_bounded_memory() {
+    const CHANGED: &str = "write doc.md d\nwrite a.rs 1\ncommit 1\nwrite a.rs 2";
+    for setting in ["core.attributesFile", "diff.orderFile"] {
+        let desk = TestRepository::new();
+        desk.steps(CHANGED);
+        desk.git(&["config", setting, "/dev/zero"], 2);
+        assert_eq!(desk.trace(&["a.rs"], &[]), ["a.rs: changed just now"], "{setting}");
+    }
+    let with_git = |desk: &mut TestRepository, first: &str| {
+        let program = git_that(desk, first);
+        desk.sources = FolderSources::new(desk.root(), Arc::new(SystemClock))
+            .with_git(GitOptions { program, ..GitOptions::default() });
+    };
+    // Each command is limited as soon as it runs.
+    let limit = "/proc/self/limits";
+    let awaited = format!(
+        "i=0; while grep -q '^Max data size *unlimited' {limit} && [ $i -lt 300 ]; do sleep 0.01; i=$((i+1)); done; \
+         grep '^Max data size' {limit} >> .git/limits"
+    );
+    for (file, is_read) in [("info/attributes", true), ("shallow", false), ("packed-refs", false)] {
+        let mut desk = TestRepository::new();
+        desk.steps(CHANGED);
+        let endless = desk.root().join(".git").join(file);
+        std::fs::create_dir_all(endless.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &endless).unwrap();
+        with_git(&mut desk, &awaited);
+        let traced = desk.trace(&["a.rs"], &[]);
+        let limits = std::fs::read_to_string(desk.root().join(".git/limits")).unwrap();
+        assert!(limits.lines().all(|line| line.contains(" 1073741824 ")), "{limits}");
+        let is_refused = traced.last().unwrap().contains("git failed; the server's log has the details");
+        assert!(is_refused || !is_read, "{file}: {traced:?}");
+    }
+    let mut desk = TestRepository::new();
+    desk.steps(CHANGED);
+    with_git(&mut desk, "case \" $* \" in *' ls-tree '*) exec cat /dev/zero;; esac");
+    let traced = desk.trace(&["a.rs"], &[]);
+    assert!(traced.last().unwrap().contains("git failed; the server's log has the details"), "{traced:?}");
+}
+
 /// A program that goes before git: it hangs at one command, and leaves a child of its own hanging too.
 fn hanging_git(desk: &TestRepository, command: &str) -> GitOptions {
     let marks = desk.root().join(".git");
@@ -399,7 +468,7 @@ fn git_that(desk: &TestRepository, first: &str) -> PathBuf {
 
 #[test]
 fn slow_git_yields_no_baseline_and_leaves_no_process() {
-    for command in ["rev-parse", "log", "hash-object", "cat-file"] {
+    for command in ["rev-parse", "log", "cat-file"] {
         let mut desk = TestRepository::new();
         desk.steps("write doc.md d\nwrite a.rs 1\nwrite b.rs 1\ncommit 1\nwrite a.rs 2\ncommit 2");
         // Read by the index only now: it has seen nothing but the changed file.
