@@ -10,6 +10,7 @@ import { chat } from "./chat.mjs";
 import { graphView, overlapping } from "./graph.mjs";
 import { colours } from "./colours.mjs";
 import { hostile } from "./hostile.mjs";
+import { loading } from "./loading.mjs";
 import { noteView, partFailures, states } from "./notes.mjs";
 import { picturePage } from "./picture.mjs";
 import { searchView } from "./search.mjs";
@@ -473,6 +474,7 @@ await changesView(browser);
 await picturePage(browser);
 await states(browser);
 await partFailures(browser);
+await loading(browser);
 await hostile(browser);
 await chat(browser, place);
 

@@ -140,6 +140,10 @@ fn stream_sends_calls_and_changes_as_they_happen() {
     let mut changes = Events::open(&Post::get("/api/events").bearer(&reading), server.address);
     assert!(all.next().is_array(), "what was before comes first");
     assert!(changes.next().is_array());
+    let drawn = Post::get("/api/graph").bearer(&admin).send(server.address).unwrap();
+    let drawn: Value = serde_json::from_str(&drawn.body).unwrap();
+    assert_eq!(drawn["settled"], json!(true), "a small graph is laid out at once");
+    assert_eq!((all.next(), changes.next()), (json!(1), json!(1)), "who waits for a layout is told");
     server.call("agent-x", "get_node", json!({"id": "a.md"}));
     let read = all.next();
     assert_eq!((&read["who"], &read["tool"], &read["text"]), (&json!("agent-x"), &json!("get_node"), &json!("a.md")));
