@@ -1,5 +1,8 @@
-// What is there before the rest: skeletons, and the draft of a large graph. And a server that offers agents only
-// some tools.
+// What is there before the rest: skeletons, and the draft of a large graph. What is left out of long lists. And a server that offers
+// agents only some tools.
+import { execFileSync } from "node:child_process";
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
 import { agent, check, explorer, serious, served, until, visit, written } from "./session.mjs";
 
 /** So many that their layout takes longer than an answer waits. */
@@ -17,6 +20,7 @@ export async function loading(browser) {
   await draft(browser);
   await whileAgentsWrite(browser);
   await fewToolsets(browser);
+  await longLists(browser);
 }
 
 /** How visible a skeleton is, some time after it came. */
@@ -125,5 +129,44 @@ async function fewToolsets(browser) {
     check(`essential tools for agents, ${view}: nothing failed`, !(await tab.$("main [role=alert]")), await shown());
   }
   check("essential tools for agents: the console is empty", !faults.length, faults);
+  await close();
+}
+
+/** What is left out is counted, and can be shown. */
+async function longLists(browser) {
+  const lines = (count, line) => Array.from({ length: count }, (_, n) => line(n)).join("\n");
+  const place = written({
+    "long.md": `---\n${lines(15, (n) => `property${n}: value`)}\n---\n${lines(65, (n) => `## Part ${n}\n`)}\n`,
+    "stale.md": "---\ntags: [code]\nsource_refs: [src/code.rs]\n---\nAbout the code.\n",
+    "src/code.rs": "fn main() {}\n",
+  });
+  const git = (words, date) => execFileSync("git", words, { cwd: place.vault, env: { ...process.env, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date } });
+  const commit = (date) => {
+    git(["add", "."], date);
+    git(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-qm", "x"], date);
+  };
+  git(["init", "-q"], "");
+  commit("2024-01-01T00:00:00Z");
+  appendFileSync(join(place.vault, "src/code.rs"), "// changed\n");
+  commit("2024-02-01T00:00:00Z");
+  const observations = Array.from({ length: 55 }, (_, n) => `It was seen on day ${n}.`);
+  for (const name of ["Barometer", "Barometers"]) agent(place, "create_entity", { name, entity_type: "Device", observations, force: true });
+  const { tab, close } = await explorer(browser, place, "--write");
+  await visit(tab, "#/note/long.md");
+  const parts = { properties: ["dt", 15, "Show 3 more"], outline: ["button:not(.more)", 65, "Show 5 more"] };
+  for (const [part, [row, all, button]] of Object.entries(parts)) {
+    await tab.click(`.${part} button:text-is("${button}")`);
+    check(`${part}: what is left out is counted and can be shown`, await until(async () => (await tab.$$(`.${part} ${row}`)).length === all), (await tab.$$(`.${part} ${row}`)).length);
+  }
+  await visit(tab, "#/search/tag:code");
+  check("a note found by tag has its freshness", await until(() => tab.$('.result .mark:text-is("Stale")')));
+  await visit(tab, "#/");
+  const counted = () => tab.$eval('.counts a:has-text("ossible duplicates") .number', (number) => number.textContent);
+  await until(async () => (await counted()) === "1");
+  await visit(tab, "#/memory/duplicates");
+  const pairs = (await tab.$$(".pair-head")).length;
+  check("Home counts as many duplicates as the page shows", (await tab.$eval(".view.memory", (view) => view.textContent)).includes("1 pair.") && pairs === 1, pairs);
+  await tab.click(".pair-head");
+  check("observations that are not compared are counted", await until(() => tab.$eval(".compared", (view) => /and 5 older observations/.test(view.textContent))));
   await close();
 }

@@ -1,11 +1,11 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-MHLDTW2C.js",
+        path: "/assets/app-BPO5CH7P.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"8da2c6cf2b336948\"",
-        bytes: include_bytes!("assets/app-MHLDTW2C.js"),
-        gzip: include_bytes!("gzip/assets/app-MHLDTW2C.js.gz"),
+        etag: "\"6ceadb45a6b3e011\"",
+        bytes: include_bytes!("assets/app-BPO5CH7P.js"),
+        gzip: include_bytes!("gzip/assets/app-BPO5CH7P.js.gz"),
     },
     Asset {
         path: "/assets/chunk-K5FLJGOI.js",
@@ -29,11 +29,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/graph-AEPQYGIR.js.gz"),
     },
     Asset {
-        path: "/assets/style-6MGUR5CY.css",
+        path: "/assets/style-NF4EDKH2.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"c7711f6a47695d2e\"",
-        bytes: include_bytes!("assets/style-6MGUR5CY.css"),
-        gzip: include_bytes!("gzip/assets/style-6MGUR5CY.css.gz"),
+        etag: "\"0067442a094ec9e4\"",
+        bytes: include_bytes!("assets/style-NF4EDKH2.css"),
+        gzip: include_bytes!("gzip/assets/style-NF4EDKH2.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"fea943fe29c00e26\"",
+        etag: "\"f38c159752ca0b46\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },
