@@ -5,6 +5,7 @@
 // with the tools. Prints the totals alone on the last line.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { behaviour } from "./behaviour.mjs";
 import { changesView } from "./changes.mjs";
 import { chat } from "./chat.mjs";
 import { graphView, overlapping } from "./graph.mjs";
@@ -475,6 +476,7 @@ await picturePage(browser);
 await states(browser);
 await partFailures(browser);
 await loading(browser);
+await behaviour(browser);
 await hostile(browser);
 await chat(browser, place);
 
