@@ -5,11 +5,13 @@
 // with the tools. Prints the totals alone on the last line.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { behaviour } from "./behaviour.mjs";
 import { changesView } from "./changes.mjs";
 import { chat } from "./chat.mjs";
 import { graphView, overlapping } from "./graph.mjs";
 import { colours } from "./colours.mjs";
 import { hostile } from "./hostile.mjs";
+import { loading } from "./loading.mjs";
 import { noteView, partFailures, states } from "./notes.mjs";
 import { picturePage } from "./picture.mjs";
 import { searchView } from "./search.mjs";
@@ -473,6 +475,8 @@ await changesView(browser);
 await picturePage(browser);
 await states(browser);
 await partFailures(browser);
+await loading(browser);
+await behaviour(browser);
 await hostile(browser);
 await chat(browser, place);
 

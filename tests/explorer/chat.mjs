@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { check, modules, page, talk, until } from "./session.mjs";
+import { check, modules, page, serious, talk, until } from "./session.mjs";
 
 const require = createRequire(`${modules}/`);
 const HOST = `import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge"; window.host = { AppBridge, PostMessageTransport };`;
@@ -46,20 +46,22 @@ export async function chat(browser, place) {
   const [listed, view, ...results] = answers.map((answer) => answer.result);
   const [{ text: html, mimeType }] = view.contents;
   check("the view has the type of MCP Apps and is at most 150 KB", mimeType === "text/html;profile=mcp-app" && html.length <= 150_000, [mimeType, html.length]);
-  for (const [at, [name, args, expected]] of CALLS.entries()) {
+  // Each in the dark; a picture and a list in the light too.
+  const looks = [...CALLS.entries()].flatMap(([at, row]) => [[at, row, "dark"], ...(["ubp_get_graph", "search"].includes(row[0]) ? [[at, row, "light"]] : [])]);
+  for (const [at, [name, args, expected], theme] of looks) {
     const tool = listed.tools.find((tool) => tool.name === name);
     check(`${name} names its view`, tool?._meta?.ui?.resourceUri === "ui://quipu/view.html", tool?._meta);
     const { context, page: tab, faults } = await page(browser);
     await tab.goto("about:blank");
     await tab.addScriptTag({ content: bundled.outputFiles[0].text });
     await tab.evaluate(
-      async ({ html, tool, args, result }) => {
+      async ({ html, tool, args, result, theme }) => {
         const frame = document.createElement("iframe");
         frame.setAttribute("sandbox", "allow-scripts");
         frame.style.cssText = "width:760px;height:500px";
         window.messages = [];
         const { AppBridge, PostMessageTransport } = window.host;
-        const bridge = new AppBridge(null, { name: "test-host", version: "1" }, {}, { hostContext: { theme: "dark", toolInfo: { tool } } });
+        const bridge = new AppBridge(null, { name: "test-host", version: "1" }, {}, { hostContext: { theme, toolInfo: { tool } } });
         bridge.oninitialized = () => {
           bridge.sendToolInput({ arguments: args });
           bridge.sendToolResult(result);
@@ -73,11 +75,14 @@ export async function chat(browser, place) {
         await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
         frame.srcdoc = html;
       },
-      { html, tool, args, result: results[at] },
+      { html, tool, args, result: results[at], theme },
     );
     const shown = () => tab.frames()[1]?.evaluate(() => document.getElementById("view")?.textContent);
     const text = await until(async () => ((await shown()) ?? "").match(expected) && shown());
     check(`${name} is shown in the reference host`, text, await shown().catch(String));
+    check(`${name}: it has the host's theme`, (await tab.frames()[1].evaluate(() => document.documentElement.dataset.theme)) === theme);
+    const found = await serious(tab.frames()[1]);
+    check(`${name}, ${theme}: axe finds nothing serious`, !found.length, found);
     check(`${name}: the host learns the size`, await until(() => tab.evaluate(() => window.size?.height > 20)));
     if (args.center) {
       const centres = await tab.frames()[1].$$eval(".centre", (nodes) => nodes.map((node) => node.textContent));

@@ -48,7 +48,8 @@ async function heap(tab) {
   return `${Math.round(usedSize / 1e6)} MB`;
 }
 
-/** A tab with an empty cache at the graph, and the time from the start of the navigation to the frame behind the first picture. */
+/** A tab with an empty cache at the graph, and the times from the start of the navigation to the frame behind the first picture, and
+ * to that with the layout: the first of a large graph is a draft. */
 async function opened(browser, base, token) {
   const { page: tab, context } = await page(browser);
   await tab.addInitScript((token) => sessionStorage.setItem("quipu.session", token), token);
@@ -58,7 +59,12 @@ async function opened(browser, base, token) {
     await new Promise(requestAnimationFrame);
     return performance.now();
   });
-  return { tab, context, picture };
+  const settled = await tab.evaluate(async () => {
+    while (!window.quipuScene.model.data.settled) await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
+    return performance.now();
+  });
+  return { tab, context, picture, settled };
 }
 
 const DRAG_MS = 4_000;
@@ -161,7 +167,7 @@ const renderer = (tab) =>
 /** What is wanted of a row: by the name of a column, or of each. `more`: at least this. */
 const BUDGETS = {
   "page, compressed": { of: () => 250_000, text: "≤ 250 KB" },
-  "first visit: until the picture, with the layout": { of: (name) => ({ example: 1_000, "10,000": 2_000, "50,000": 4_000 })[name], text: "≤ 1 s example, 2 s 10,000, 4 s 50,000" },
+  "first visit: until the picture": { of: (name) => ({ example: 1_000, "10,000": 2_000, "50,000": 4_000 })[name], text: "≤ 1 s example, 2 s 10,000, 4 s 50,000" },
   "later visits: until the picture": { of: (name) => ({ example: 1_000, "10,000": 2_000, "50,000": 4_000 })[name], text: "the same" },
   "frames a second while dragging": { of: (name) => ({ example: 60, "1,000": 60, "10,000": 60, "50,000": 30 })[name], text: "≥ 60 to 10,000, 30 50,000", more: true },
   "keystroke to results, median": { of: () => 60, text: "≤ 60 ms" },
@@ -187,7 +193,7 @@ async function measured(browser, name, place, query = "") {
   const ask = async (path) => (await fetch(base + path, { headers: { authorization: `Bearer ${token}` } })).json();
   if (!(await until(async () => (await ask("/api/status")).indexed, 1_800_000))) throw new Error("the vault is not indexed after half an hour");
   const first = await opened(browser, base, token);
-  const { took: layout } = await transferred(first.tab);
+  const { took: answer } = await transferred(first.tab);
   await first.context.close();
   const { tab, context, picture } = await opened(browser, base, token);
   const loaded = await transferred(tab);
@@ -205,8 +211,9 @@ async function measured(browser, name, place, query = "") {
     links: { text: (graph.edges.length / 3).toLocaleString("en") },
     "page, compressed": { value: loaded.page, text: kb(loaded.page) },
     "graph, compressed": { text: kb(loaded.graph) },
-    "first visit: until the picture, with the layout": timed(first.picture),
-    "of this, the answer of the server": timed(layout),
+    "first visit: until the picture": timed(first.picture),
+    "of this, the answer of the server": timed(answer),
+    "first visit: until the layout": timed(first.settled),
     "later visits: until the picture": timed(picture),
     "frames a second while dragging": { value: perSecond, text: String(perSecond) },
     "frame while dragging, median / 95 %": { text: both(times) },
@@ -255,6 +262,9 @@ const table = [
   line(["notes", ...columns.map(({ name }) => name), "budget"]),
   line(["---", ...columns.map(() => "--:"), "---"]),
   ...Object.keys(columns[0].rows).map((row) => line([row, ...columns.map(({ rows }) => rows[row].text), verdict(row, columns)])),
+  "",
+  "Over 20,000 links, and where a frame takes longer than 40 ms, lines are left out while the picture is dragged (`hideEdgesOnMove` of sigma.js);",
+  "the frames of those columns are without lines.",
   "",
   judged ? judgement(judged) : "Accessibility was not measured: Lighthouse is not installed.",
 ].join("\n");

@@ -188,6 +188,35 @@ export async function explorer(browser, place, ...options) {
   return { tab, ask, faults, close, base };
 }
 
+/** A server over a vault, and a page that came with a token. */
+export async function served(browser, place, ...options) {
+  const words = quipu(place, "token", "new", "--name", "explorer-test", "--scope", "read");
+  const token = words.split(/\s+/).find((word) => word.length > 20) ?? words;
+  const address = `127.0.0.1:${40_000 + (process.pid % 20_000)}`;
+  const start = async () => ({ child } = await started(place, ["serve", place.vault, "--http", address, ...options], /listening at/));
+  let child;
+  await start();
+  const ask = async (path) => (await fetch(`http://${address}${path}`, { headers: { authorization: `Bearer ${token}` } })).json();
+  await until(async () => (await ask("/api/status")).indexed, 300_000);
+  const { context, page: tab, faults } = await page(browser, { reducedMotion: "reduce" });
+  const enter = async () => {
+    await tab.goto(`http://${address}/`);
+    await tab.fill("input[type=password]", token);
+    await tab.keyboard.press("Enter");
+    await tab.waitForSelector(".frame");
+  };
+  /** Stops the server, and gives a way to start it again. */
+  const restart = async () => {
+    await stop(child);
+    return start;
+  };
+  const close = async () => {
+    await context.close();
+    await stop(child);
+  };
+  return { tab, faults, ask, enter, restart, close };
+}
+
 export async function visit(tab, address) {
   await tab.evaluate((to) => (location.hash = to), address);
   if (address.startsWith("#/graph")) await tab.waitForSelector("[data-drawn]", { timeout: 60_000 });

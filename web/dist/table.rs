@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-25HH5I37.js",
+        path: "/assets/app-BPO5CH7P.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"147c9f365a91019e\"",
-        bytes: include_bytes!("assets/app-25HH5I37.js"),
-        gzip: include_bytes!("gzip/assets/app-25HH5I37.js.gz"),
+        etag: "\"6ceadb45a6b3e011\"",
+        bytes: include_bytes!("assets/app-BPO5CH7P.js"),
+        gzip: include_bytes!("gzip/assets/app-BPO5CH7P.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-FGU2QNOG.js",
+        path: "/assets/chunk-K5FLJGOI.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"15289190761bc59b\"",
-        bytes: include_bytes!("assets/chunk-FGU2QNOG.js"),
-        gzip: include_bytes!("gzip/assets/chunk-FGU2QNOG.js.gz"),
+        etag: "\"92df26d408cc1513\"",
+        bytes: include_bytes!("assets/chunk-K5FLJGOI.js"),
+        gzip: include_bytes!("gzip/assets/chunk-K5FLJGOI.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-SOCTH4GL.js",
+        path: "/assets/graph-AEPQYGIR.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"4f8170825e742675\"",
-        bytes: include_bytes!("assets/graph-SOCTH4GL.js"),
-        gzip: include_bytes!("gzip/assets/graph-SOCTH4GL.js.gz"),
+        etag: "\"2662ba4e26aed34f\"",
+        bytes: include_bytes!("assets/graph-AEPQYGIR.js"),
+        gzip: include_bytes!("gzip/assets/graph-AEPQYGIR.js.gz"),
     },
     Asset {
-        path: "/assets/style-MIMRRXY6.css",
+        path: "/assets/style-NF4EDKH2.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"998a362196d29493\"",
-        bytes: include_bytes!("assets/style-MIMRRXY6.css"),
-        gzip: include_bytes!("gzip/assets/style-MIMRRXY6.css.gz"),
+        etag: "\"0067442a094ec9e4\"",
+        bytes: include_bytes!("assets/style-NF4EDKH2.css"),
+        gzip: include_bytes!("gzip/assets/style-NF4EDKH2.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"471157019e284f54\"",
+        etag: "\"f38c159752ca0b46\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -3,7 +3,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { exchange, setToken } from "./api";
 import { go, href, route, type View } from "./router";
-import { connection, ended, follow, graph, isDark, loadGraph, signedIn, status, toggleTheme } from "./state";
+import { connection, ended, follow, graph, graphError, isDark, loadGraph, signedIn, status, toggleTheme } from "./state";
 import { plural } from "./ui/format";
 import { Icon, type IconName, Logo } from "./ui/icons";
 import { Inspector, selection } from "./ui/inspector";
@@ -14,6 +14,7 @@ import { Health } from "./views/health";
 import { Home } from "./views/home";
 import { Memory } from "./views/memory";
 import { Note } from "./views/note";
+import { Failed, GraphSkeleton } from "./ui/states";
 import { Search } from "./views/search";
 
 const VIEWS: [View, string, IconName][] = [
@@ -86,12 +87,17 @@ function Frame() {
 /** The graph brings the drawing library, which the other views do not need. */
 function Lazy({ arg }: { arg: string }) {
   const [View, setView] = useState<ComponentType<{ arg: string }> | null>(null);
-  useEffect(() => {
+  const [failed, setFailed] = useState<Error | null>(null);
+  const load = () => {
+    setFailed(null);
     // Both at once: what is drawn, and what draws it.
     if (!graph.value) loadGraph();
-    import("./views/graph").then((module) => setView(() => module.default));
-  }, []);
-  return View ? <View arg={arg} /> : <div class="view graph loading" aria-busy="true" />;
+    import("./views/graph").then((module) => setView(() => module.default), setFailed);
+  };
+  useEffect(load, []);
+  if (failed) return <Failed what="The graph cannot be loaded" error={failed} retry={load} />;
+  // One skeleton for both.
+  return View && (graph.value || graphError.value) ? <View arg={arg} /> : <GraphSkeleton />;
 }
 
 function TopBar() {

@@ -94,19 +94,41 @@ async function pollStatus() {
     if (known && !known.indexed && status.value?.indexed) {
       notesVersion.value++;
       memoryVersion.value++;
-      if (graph.value) loadGraph();
+      reloadGraph();
     }
   }
 }
 pollStatus();
 
+/** Reads the graph again, where it was read before: a request that is on its way may be older than the change. */
+async function reloadGraph() {
+  await graphRequest;
+  if (graph.value) await loadGraph();
+}
+
+/** The graph is read again when changes pause, and while they do not, this long after the first of them. */
+const GRAPH_PAUSE_MS = 400;
+const GRAPH_WAIT_MS = 2_000;
+/** A draft is replaced when the server has laid the graph out. */
+async function laidOut() {
+  await graphRequest;
+  if (graph.value && !graph.value.settled) await loadGraph();
+}
+
 let graphTimer = 0;
+let firstChange: number | null = null;
 function graphChanged() {
+  const now = performance.now();
+  firstChange ??= now;
   clearTimeout(graphTimer);
-  graphTimer = window.setTimeout(() => {
-    loadStatus();
-    if (graph.value) loadGraph();
-  }, 400);
+  graphTimer = window.setTimeout(
+    () => {
+      firstChange = null;
+      loadStatus();
+      reloadGraph();
+    },
+    Math.max(0, Math.min(GRAPH_PAUSE_MS, firstChange + GRAPH_WAIT_MS - now)),
+  );
 }
 
 function take({ event, data }: api.ServerEvent) {
@@ -131,6 +153,8 @@ function take({ event, data }: api.ServerEvent) {
     heard.value++;
     if (trace.kind === "note") changed(notesVersion);
     else if (trace.writes) changed(memoryVersion);
+  } else if (event === "layout") {
+    laidOut();
   }
 }
 

@@ -63,6 +63,8 @@ export interface Latency {
 /** The whole graph in columns: notes first, then entities. */
 export interface GraphData {
   version: string;
+  /** Whether the server has laid it out; until then the positions are a draft. */
+  settled: boolean;
   folders: string[];
   types: string[];
   tags: string[];

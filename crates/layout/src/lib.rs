@@ -50,11 +50,21 @@ const FEW_NEW: f64 = 0.2;
 
 /// Lays a graph out. Edges are pairs of indexes into `nodes`; loops, duplicates and indexes out of range are ignored.
 pub fn layout(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
+    lay_out(nodes, edges, true)
+}
+
+/// The same groups, before any force has moved a node: the picture to show until the layout of a large graph is there.
+pub fn draft(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
+    lay_out(nodes, edges, false)
+}
+
+fn lay_out(nodes: &[LayoutNode], edges: &[(u32, u32)], settles: bool) -> Layout {
     let edges = simple_edges(nodes.len(), edges);
     let communities = communities(nodes.len(), &edges);
     let known = nodes.iter().filter(|node| node.before.is_some()).count();
     let has_few_new = known > 0 && (nodes.len() - known) as f64 <= FEW_NEW * nodes.len() as f64;
-    let mut positions = if has_few_new { seeding::keep(nodes, &edges) } else { arrange(nodes, &edges, &communities) };
+    let mut positions =
+        if has_few_new { seeding::keep(nodes, &edges) } else { arrange(nodes, &edges, &communities, settles) };
     for point in &mut positions {
         if !(point.x.is_finite() && point.y.is_finite()) {
             *point = Point::default();
@@ -64,10 +74,12 @@ pub fn layout(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
 }
 
 /// A picture from scratch: communities first, then the nodes around the centre of theirs, then nodes without edges around all.
-fn arrange(nodes: &[LayoutNode], edges: &[(u32, u32)], communities: &[u32]) -> Vec<Point> {
+fn arrange(nodes: &[LayoutNode], edges: &[(u32, u32)], communities: &[u32], settles: bool) -> Vec<Point> {
     let mut positions = seeding::around_communities(nodes, edges, communities);
-    forces::relax(communities, edges, &mut positions, forces::iterations(nodes.len()));
-    packing::separate(nodes, &mut positions);
+    if settles {
+        forces::relax(communities, edges, &mut positions, forces::iterations(nodes.len()));
+        packing::separate(nodes, &mut positions);
+    }
     packing::centre(edges, &mut positions);
     packing::place_unlinked(nodes, edges, &mut positions);
     positions

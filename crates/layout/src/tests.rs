@@ -36,7 +36,10 @@ fn odd_graphs_have_finite_positions() {
         (6, vec![(0, 1), (2, 3), (4, 5)]),
         (200, (1..200).map(|n| (0, n)).collect()),
     ] {
+        let first = draft(&nodes(count), &edges);
+        assert!(is_finite(&first) && first.positions.len() == count);
         let drawn = layout(&nodes(count), &edges);
+        assert_eq!(first.communities, drawn.communities, "the groups of a draft stay");
         assert_eq!((drawn.positions.len(), drawn.communities.len()), (count, count));
         assert!(is_finite(&drawn), "{count} nodes, {edges:?}");
     }

@@ -15,6 +15,8 @@ pub struct Offer {
     options: RegistryOptions,
     /// The same tools, whatever their descriptions leave out here.
     handles: Vec<&'static ToolInfo>,
+    /// These and the tools of all other toolsets.
+    of_all_toolsets: Vec<&'static ToolInfo>,
     /// The names of all other tools.
     missing: Vec<&'static str>,
 }
@@ -22,24 +24,25 @@ pub struct Offer {
 impl Offer {
     /// The tools of a registry that the options admit.
     pub fn of(registry: &Registry, options: RegistryOptions) -> Self {
-        let tools = registry.tools().filter(|tool| options.admit(tool)).cloned().collect();
-        Self::new(tools, options)
+        Self::among(registry.tools().map(|tool| tool.name), options)
     }
 
     /// The tools with these names that the options admit, always in the same order.
     pub fn among<'a>(names: impl IntoIterator<Item = &'a str>, options: RegistryOptions) -> Self {
         let names: Vec<&str> = names.into_iter().collect();
-        let tools = every_tool().iter().filter(|tool| names.contains(&tool.name) && options.admit(tool));
-        Self::new(tools.cloned().collect(), options)
+        Self::new(every_tool().iter().filter(|tool| names.contains(&tool.name)), options)
     }
 
     /// The same without the tools that write.
     pub fn reading(&self) -> Self {
-        let tools = self.tools.iter().filter(|tool| tool.access == Access::Read).cloned().collect();
-        Self::new(tools, RegistryOptions { read_only: true, ..self.options.clone() })
+        Self::new(self.of_all_toolsets(), RegistryOptions { read_only: true, ..self.options.clone() })
     }
 
-    fn new(mut tools: Vec<ToolInfo>, options: RegistryOptions) -> Self {
+    fn new(available: impl Iterator<Item = &'static ToolInfo>, options: RegistryOptions) -> Self {
+        let of_all_toolsets: Vec<&'static ToolInfo> = available.filter(|tool| options.allows(tool)).collect();
+        let handles: Vec<&'static ToolInfo> =
+            of_all_toolsets.iter().copied().filter(|tool| options.chooses(tool)).collect();
+        let mut tools: Vec<ToolInfo> = handles.iter().copied().cloned().collect();
         let missing = missing(&tools);
         for tool in &mut tools {
             tool.description = without_tools(&tool.description, &missing).into();
@@ -50,9 +53,7 @@ impl Offer {
                 tool.input_schema = Arc::new(schema);
             }
         }
-        let is_offered = |tool: &&ToolInfo| tools.iter().any(|offered| offered.name == tool.name);
-        let handles = every_tool().iter().filter(is_offered).collect();
-        Self { tools, handles, options, missing }
+        Self { tools, handles, of_all_toolsets, options, missing }
     }
 
     /// The tools, always in the same order.
@@ -60,9 +61,19 @@ impl Offer {
         self.tools.iter()
     }
 
+    /// The tools for the explorer: toolsets limit what a model chooses from, and the page of a person needs all of them.
+    pub fn of_all_toolsets(&self) -> impl Iterator<Item = &'static ToolInfo> {
+        self.of_all_toolsets.iter().copied()
+    }
+
     /// The tool of this name, or the error for a client that asked for it.
     pub fn find(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
         self.handles.iter().copied().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
+    }
+
+    /// The same in all toolsets.
+    pub fn find_in_all_toolsets(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
+        self.of_all_toolsets().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }
 
     /// Removes advice that names other tools from the warnings and the error of a response: such clauses, except the first, which
@@ -91,13 +102,13 @@ impl Offer {
         let Some(tool) = every_tool().iter().find(|tool| tool.name == name) else {
             return unknown_tool(name, self.tools());
         };
-        let why = if self.options.toolsets == [Toolset::Essential] && !self.options.chooses(tool) {
+        let why = if !self.options.allows(tool) {
+            "this server is read-only".to_owned()
+        } else if self.options.toolsets == [Toolset::Essential] && !self.options.chooses(tool) {
             "this server runs with the toolset essential only; start it without `--toolsets essential` for all tools"
                 .to_owned()
         } else if !self.options.chooses(tool) {
             format!("this server runs without the toolset {}", tool.toolset.name())
-        } else if !self.options.admit(tool) {
-            "this server is read-only".to_owned()
         } else {
             let need = tool.need.unwrap_or("the process that owns the vault has another version of Quipu");
             without_tools(need, &self.missing)
@@ -314,6 +325,10 @@ mod tests {
         assert_eq!(message, "create_node is not offered: this server is read-only");
         let Err(Reply::Protocol { message, .. }) = offer.find("list_documents") else { panic!("it is not offered") };
         assert_eq!(message, "list_documents is not offered: this server runs without the toolset docs");
+        assert_eq!(offer.find_in_all_toolsets("list_documents").map(|tool| tool.name), Ok("list_documents"));
+        let refused = offer.find_in_all_toolsets("create_node").map(|tool| tool.name);
+        let read_only = "create_node is not offered: this server is read-only".to_owned();
+        assert_eq!(refused, Err(Reply::Protocol { code: -32602, message: read_only }));
         let unknown = Reply::Protocol { code: -32602, message: "Unknown tool: get_nod; did you mean get_node?".into() };
         assert_eq!(offer.find("get_nod").map(|tool| tool.name), Err(unknown));
     }

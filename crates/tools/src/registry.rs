@@ -131,7 +131,12 @@ impl Default for RegistryOptions {
 
 impl RegistryOptions {
     pub(crate) fn admit(&self, tool: &ToolInfo) -> bool {
-        (!self.read_only || tool.access == Access::Read) && self.chooses(tool)
+        self.allows(tool) && self.chooses(tool)
+    }
+
+    /// Whether the tool may be used as far as writing is concerned.
+    pub(crate) fn allows(&self, tool: &ToolInfo) -> bool {
+        !self.read_only || tool.access == Access::Read
     }
 
     /// Whether a chosen toolset has the tool.

@@ -1,6 +1,8 @@
 // The four states that every view has: loading, empty, failed, and content that stays while the server is away.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import { status } from "../state";
+import { plural } from "./format";
 import { Icon, type IconName } from "./icons";
 
 export interface Loaded<T> {
@@ -36,6 +38,29 @@ export function Skeleton({ rows = 6, kind = "rows" }: { rows?: number; kind?: "r
       {Array.from({ length: rows }, (_, n) => (
         <span key={n} />
       ))}
+    </div>
+  );
+}
+
+export const layingOut = () => `Laying out ${status.value ? plural(status.value.notes, "note") : "the notes"}…`;
+
+/** The graph before its first picture: the controls and the legend are where they will be. */
+export function GraphSkeleton() {
+  return (
+    <div class="view graph" aria-busy="true">
+      <h1 class="visually-hidden">Graph</h1>
+      <div class="graph-top skeleton" aria-hidden="true">
+        <span />
+        <span />
+      </div>
+      <div class="legend skeleton" aria-hidden="true">
+        {Array.from({ length: 8 }, (_, n) => (
+          <span key={n} />
+        ))}
+      </div>
+      <p class="graph-hint skeleton" role="status">
+        {layingOut()}
+      </p>
     </div>
   );
 }

@@ -1,4 +1,5 @@
 // The live trail: what agents and people do, newest first, without reload; and the changes that are kept, with the way back.
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { call } from "../api";
 import { href, route, setParam } from "../router";
@@ -7,6 +8,7 @@ import type { Trace } from "../types";
 import { ago, author, clock, count, duration, folderOf, when } from "../ui/format";
 import { ChangedLine } from "../ui/changed_line";
 import { Icon } from "../ui/icons";
+import { useLimit } from "../ui/first";
 import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 type What = "all" | "writes" | "call" | "note" | "memory";
@@ -55,9 +57,10 @@ export function Changes() {
   const what = WHAT.find(([key]) => key === params.get("what"))?.[0] ?? "all";
   const who = params.get("who") ?? "";
   const [paused, setPaused] = useState<{ lines: Trace[]; heard: number } | null>(null);
+  const [limit, more] = useLimit(100);
   const { data: kept, error, retry } = useLoad(
-    async (stop) => (has("recent_changes") ? (await call<{ changes: Kept[] }>("recent_changes", { limit: 100 }, stop)).changes : null),
-    [notesVersion.value, memoryVersion.value, has("recent_changes")],
+    async (stop) => (has("recent_changes") ? (await call<{ changes: Kept[] }>("recent_changes", { limit }, stop)).changes : null),
+    [notesVersion.value, memoryVersion.value, has("recent_changes"), limit],
   );
   const live = paused?.lines ?? trail.value;
   const names = useMemo(() => [...new Set(live.map((trace) => trace.who).filter(Boolean))].sort(), [live]);
@@ -105,7 +108,7 @@ export function Changes() {
               : "Nothing since this page was opened. Each call of an agent and each changed file appears here as it happens."}
         </p>
       )}
-      {has("recent_changes") ? <History changes={kept} error={error} retry={retry} /> : <Files />}
+      {has("recent_changes") ? <History changes={kept} more={more(kept?.length ?? 0)} error={error} retry={retry} /> : <Files />}
     </div>
   );
 }
@@ -169,7 +172,7 @@ function Undo({ change }: { change: Kept }) {
 }
 
 /** Changes to notes and memory, from before this page was opened too. */
-function History({ changes, error, retry }: { changes: Kept[] | null; error: Error | null; retry: () => void }) {
+function History({ changes, more, error, retry }: { changes: Kept[] | null; more: ComponentChildren; error: Error | null; retry: () => void }) {
   return (
     <section class="after">
       <h2>History</h2>
@@ -202,6 +205,7 @@ function History({ changes, error, retry }: { changes: Kept[] | null; error: Err
           })}
         </ul>
       )}
+      {more}
     </section>
   );
 }

@@ -7,9 +7,18 @@ import type { Entity, Merge, Relation } from "../types";
 import { plural } from "../ui/format";
 import { Empty, Failed, FailedPart, Skeleton, useLoad } from "../ui/states";
 
+/** What Home counts and this page shows. */
+const LIKELY = { limit: 50, threshold: 0.3 };
+export const likelyMerges = (stop: AbortSignal) => call<Merge[]>("suggest_merges", LIKELY, stop);
+/** There may be more of as many as were asked for. */
+export const orMore = (pairs: Merge[]) => (pairs.length === LIKELY.limit ? " or more" : "");
+
+/** Observations of each entity that are compared. */
+const COMPARED = 50;
+
 export function Duplicates() {
   const version = memoryVersion.value;
-  const { data, error, retry } = useLoad((stop) => call<Merge[]>("suggest_merges", { limit: 50, threshold: 0.3 }, stop), [version]);
+  const { data, error, retry } = useLoad(likelyMerges, [version]);
   // A pair that was merged stays in sight: its undo is there.
   const [merged, setMerged] = useState<Merge[]>([]);
   if (error && !data) return <Failed what="Duplicates cannot be looked for" error={error} retry={retry} />;
@@ -22,7 +31,9 @@ export function Duplicates() {
         <a href={href("memory")}>Memory</a> / duplicates
       </p>
       <h1>Possible duplicates</h1>
-      <p class="muted">Pairs of entities whose names and types are close. Look at both before you join them.</p>
+      <p class="muted">
+        {data && data.length > 0 && `${plural(data.length, "pair")}${orMore(data)}. `}Entities whose names and types are close. Look at both before you join them.
+      </p>
       {!data ? (
         <Skeleton kind="cards" rows={4} />
       ) : !pairs.length ? (
@@ -76,7 +87,7 @@ function Compared({ pair, keep }: { pair: Merge; keep: () => void }) {
   const [failed, setFailed] = useState<Error | null>(null);
   const { data, error, retry } = useLoad(
     (stop) =>
-      Promise.all([pair.entity_a, pair.entity_b].map((entity) => call<Entity>("get_entity", { entity_id: entity.entity_id, limit: 50 }, stop))),
+      Promise.all([pair.entity_a, pair.entity_b].map((entity) => call<Entity>("get_entity", { entity_id: entity.entity_id, limit: COMPARED }, stop))),
     [pair.entity_a.entity_id, pair.entity_b.entity_id],
   );
   if (error && !data) return <FailedPart what="The two cannot be compared" error={error} retry={retry} />;
@@ -111,6 +122,7 @@ function Compared({ pair, keep }: { pair: Merge; keep: () => void }) {
                 </li>
               ))}
             </ul>
+            <Rest entity={entity} />
             {canWrite.value && has("merge_entities") && !merged && (
               <button class="button" aria-pressed={plan?.into === entity} onClick={() => run(ask(other, entity))}>
                 Keep this one
@@ -132,6 +144,17 @@ function Compared({ pair, keep }: { pair: Merge; keep: () => void }) {
         </p>
       )}
     </div>
+  );
+}
+
+/** Observations that are not compared. A merge moves them too. */
+function Rest({ entity }: { entity: Entity }) {
+  const left = (entity.observations_total ?? 0) - entity.observations.length;
+  if (left <= 0) return null;
+  return (
+    <p class="muted small">
+      and <a href={href("memory", entity.entity_id)}>{plural(left, "older observation")}</a>
+    </p>
   );
 }
 

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api";
 import { canWrite, has, memoryVersion } from "../state";
 import { ago, author, when } from "../ui/format";
+import { useLimit } from "../ui/first";
 import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 interface Change {
@@ -18,9 +19,10 @@ interface Change {
 export function EntityHistory({ id }: { id: number }) {
   const [open, setOpen] = useState(false);
   const [failed, setFailed] = useState<Error | null>(null);
+  const [limit, more] = useLimit(50);
   const { data, error, retry } = useLoad(
-    (stop) => (open ? call<{ changes: Change[] }>("recent_changes", { entity_id: id, limit: 50 }, stop) : Promise.resolve(null)),
-    [open, id, memoryVersion.value],
+    (stop) => (open ? call<{ changes: Change[] }>("recent_changes", { entity_id: id, limit }, stop) : Promise.resolve(null)),
+    [open, id, memoryVersion.value, limit],
     [id],
   );
   const mayUndo = canWrite.value && has("undo_change");
@@ -52,6 +54,7 @@ export function EntityHistory({ id }: { id: number }) {
               )}
             </li>
           ))}
+          {more(data.changes.length) && <li>{more(data.changes.length)}</li>}
         </ol>
       )}
     </details>

@@ -11,7 +11,7 @@ import { plural } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { selection } from "../ui/inspector";
 import { pathFrom } from "../ui/path_picker";
-import { Empty, Failed } from "../ui/states";
+import { Empty, Failed, layingOut } from "../ui/states";
 import { type GraphFilter, setColouring, setFind, setLocal, useGraphFilter } from "./graph_filter";
 import { Filters, Legend } from "./graph_legend";
 
@@ -33,7 +33,7 @@ const style = (name: string) => getComputedStyle(document.documentElement).getPr
 export default function GraphView({ arg }: { arg: string }) {
   const data = graph.value;
   if (graphError.value && !data) return <Failed what="The graph cannot be loaded" error={graphError.value} retry={loadGraph} />;
-  if (!data) return <div class="view graph loading" aria-busy="true" />;
+  if (!data) return null;
   if (!data.x.length) {
     return (
       <Empty icon="graph" title="Nothing to draw yet">
@@ -126,6 +126,8 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   // Each selection is a step that Back undoes.
   const choose = (nodes: number[]) => go("graph", addressOfNodes(model, nodes), { params: route.value.params });
   const clicked = useRef(false);
+  /** The address whose nodes are in sight. */
+  const shown = useRef("");
   const now = useRef({ choose, picked });
   now.current = { choose, picked };
 
@@ -146,7 +148,9 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     place.current!.dataset.drawn = "true";
     (window as { quipuScene?: Scene }).quipuScene = drawn;
     return () => {
-      camera.current = drawn.cameraState();
+      // In the layout nothing is where the draft had it.
+      camera.current = model.data.settled ? drawn.cameraState() : null;
+      if (!model.data.settled) shown.current = "";
       drawn.destroy();
       scene.current = null;
     };
@@ -161,7 +165,6 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
     scene.current?.highlight(new Set(found));
     if (found.length && found.length < 40) scene.current?.show(found);
   }, [find, model]);
-  const shown = useRef("");
   useEffect(() => {
     const last = picked[picked.length - 1];
     if (last === undefined) selection.value = null;
@@ -214,7 +217,7 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
   };
 
   return (
-    <div class="view graph" onKeyDown={keys}>
+    <div class="view graph" onKeyDown={keys} aria-busy={!model.data.settled}>
       <h1 class="visually-hidden">Graph</h1>
       <div
         class="canvas"
@@ -264,7 +267,13 @@ function Picture({ arg, model }: { arg: string; model: Model }) {
 
 /** What the selection is good for, and the path in words. */
 function Hint({ model, look, picked, path }: { model: Model; look: Look; picked: number[]; path: number[] | null }) {
-  if (!picked.length) return <p class="graph-hint" aria-live="polite" />;
+  if (!picked.length) {
+    return (
+      <p class="graph-hint" aria-live="polite">
+        {!model.data.settled && layingOut()}
+      </p>
+    );
+  }
   if (picked.length === 1) {
     return (
       <p class="graph-hint keys-hint" aria-live="polite">

@@ -6,6 +6,7 @@ import { connection, graph, graphError, has, loadGraph, loadStatus, status, stat
 import { buildModel, type Model } from "../graph/model";
 import type { Status, WarningGroup } from "../types";
 import { count, duration, plural } from "../ui/format";
+import { useFirst } from "../ui/first";
 import { Failed, FailedPart, FreshnessMark, Skeleton, Spark } from "../ui/states";
 
 const REFRESH_MS = 3_000;
@@ -109,7 +110,7 @@ function Counter({ name, value, note, children }: { name: string; value: string;
 }
 
 function Latencies() {
-  const rows = [...(status.value?.latency ?? [])].sort((a, b) => b.calls - a.calls).slice(0, 12);
+  const [rows, more] = useFirst([...(status.value?.latency ?? [])].sort((a, b) => b.calls - a.calls), 12);
   const hour = status.value?.hour.p95_ms ?? {};
   return (
     <section class="panel">
@@ -146,6 +147,7 @@ function Latencies() {
       ) : (
         <p class="quiet-line">No calls yet.</p>
       )}
+      {more}
     </section>
   );
 }

@@ -4,10 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 import { call } from "../api";
 import { href } from "../router";
 import { canWrite, graph, graphError, has, lastVisit, loadGraph, loadStatus, memoryVersion, notesVersion, status, statusError, trail } from "../state";
-import type { Merge } from "../types";
 import { ago, clock, count, folderOf, plural } from "../ui/format";
 import { Empty, Failed, FailedPart, Skeleton, useLoad } from "../ui/states";
 import { addressOf, type Kept } from "./changes";
+import { likelyMerges, orMore } from "./duplicates";
 
 interface Listed {
   filepath: string;
@@ -172,7 +172,7 @@ function Attention({ isLater }: { isLater: boolean }) {
   const known = status.value;
   const memory = memoryVersion.value;
   const merges = useLoad(
-    (stop) => (has("suggest_merges") ? call<Merge[]>("suggest_merges", { limit: 20, threshold: 0.2 }, stop) : Promise.resolve([])),
+    (stop) => (has("suggest_merges") ? likelyMerges(stop) : Promise.resolve([])),
     [memory, has("suggest_merges")],
   );
   // The graph says which pages are stale, and opens at once then.
@@ -187,7 +187,7 @@ function Attention({ isLater }: { isLater: boolean }) {
         ["Broken links", "Links whose note does not exist", known.broken_links, href("health")],
         ["Unlinked notes", "No link leads to or from them", known.orphans, href("health")],
         ["Stale pages", "Their sources changed after them", stale, href("health")],
-        ["Possible duplicates", "Entities that may be one thing", merges.error ?? merges.data?.length ?? null, href("memory", "duplicates")],
+        [merges.data && orMore(merges.data) ? "or more possible duplicates" : "Possible duplicates", "Entities that may be one thing", merges.error ?? merges.data?.length ?? null, href("memory", "duplicates")],
         ["Warnings", "Files with something odd", known.warnings_total - known.broken_links, href("health")],
       ]
     : [];

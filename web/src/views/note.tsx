@@ -8,6 +8,7 @@ import { go, href } from "../router";
 import { canWrite, has, notesVersion, status } from "../state";
 import type { NoteNode, Page } from "../types";
 import { ago, nameOf, plural, when } from "../ui/format";
+import { useFirst } from "../ui/first";
 import { chooseEditor, chosenEditor, EDITORS, editorAddress } from "../ui/editors";
 import { Icon } from "../ui/icons";
 import { LinkedEntities } from "../ui/inspector";
@@ -184,10 +185,11 @@ function EditorLink({ folder, path }: { folder: string; path: string }) {
 
 function Outline({ headings }: { headings: Heading[] }) {
   const top = Math.min(...headings.map((heading) => heading.level));
+  const [first, more] = useFirst(headings, 60);
   return (
     <nav class="outline" aria-label="Outline">
       <h2>Outline</h2>
-      {headings.slice(0, 60).map((heading) => (
+      {first.map((heading) => (
         <button
           key={heading.id}
           class={`level-${Math.min(2, heading.level - top)}`}
@@ -200,12 +202,14 @@ function Outline({ headings }: { headings: Heading[] }) {
           {heading.text}
         </button>
       ))}
+      {more}
     </nav>
   );
 }
 
 function Properties({ node, page }: { node: NoteNode; page: Page }) {
   const entries = Object.entries(node.properties).filter(([key]) => !["title", "tags"].includes(key));
+  const [first, more] = useFirst(entries, 12);
   if (!entries.length && !node.tags.length) return null;
   return (
     <dl class="properties">
@@ -221,12 +225,13 @@ function Properties({ node, page }: { node: NoteNode; page: Page }) {
           </dd>
         </>
       )}
-      {entries.slice(0, 12).map(([key, value]) => (
+      {first.map(([key, value]) => (
         <>
           <dt key={key}>{key}</dt>
           <dd>{withLinks(shown(value), page)}</dd>
         </>
       ))}
+      {more && <dd>{more}</dd>}
     </dl>
   );
 }
@@ -248,10 +253,14 @@ function withLinks(text: string, page: Page) {
   });
 }
 
+/** Notes that are shown inside another. */
+const EMBEDS = 12;
+
 /** Fills `![[note]]` with the note it names, one level deep. */
 async function embed(root: HTMLElement, page: Page) {
-  const places = [...root.querySelectorAll<HTMLAnchorElement>("a[data-embed][data-note]")].slice(0, 12);
-  for (const place of places) {
+  const places = [...root.querySelectorAll<HTMLAnchorElement>("a[data-embed][data-note]")];
+  for (const place of places.slice(EMBEDS)) place.title = `Only the first ${EMBEDS} notes are shown inside this one`;
+  for (const place of places.slice(0, EMBEDS)) {
     const path = place.dataset.note!;
     if (path === page.filepath) continue;
     try {

@@ -4,6 +4,7 @@ import { call } from "../api";
 import { unifiedRows } from "../line_diff";
 import { canWrite, has } from "../state";
 import { ago, author, count, when } from "../ui/format";
+import { useLimit } from "../ui/first";
 import { SideBySide } from "../ui/side_by_side";
 import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
@@ -23,9 +24,10 @@ const keyOf = (entry: Version) => `${entry.version} ${entry.at}`;
 export function History({ path, version }: { path: string; version?: string }) {
   const [open, setOpen] = useState(false);
   const [chosen, setChosen] = useState<string | null>(null);
+  const [limit, more] = useLimit(50);
   const { data, error, retry } = useLoad(
-    (stop) => (open ? call<{ versions: Version[] }>("node_history", { id: path, limit: 50 }, stop) : Promise.resolve(null)),
-    [open, path, version],
+    (stop) => (open ? call<{ versions: Version[] }>("node_history", { id: path, limit }, stop) : Promise.resolve(null)),
+    [open, path, version, limit],
     [path],
   );
   return (
@@ -54,6 +56,7 @@ export function History({ path, version }: { path: string; version?: string }) {
             </li>
           ))}
           {data.versions.length === 1 && <li class="muted small">No earlier version is kept.</li>}
+          {more(data.versions.length) && <li>{more(data.versions.length)}</li>}
         </ol>
       )}
     </details>

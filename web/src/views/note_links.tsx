@@ -9,6 +9,8 @@ import { SentenceFrom } from "../ui/sentences";
 import { FailedPart, Skeleton, useLoad } from "../ui/states";
 
 const BACKLINKS = 30;
+/** Places with the words of the title that are looked at: as many as the tool gives. */
+const PLACES = 50;
 
 export function Backlinks({ page }: { page: Page }) {
   const all = unique(page.backlinks);
@@ -65,9 +67,10 @@ export function Mentions({ page }: { page: Page }) {
   const { data, error, retry } = useLoad(
     async (stop) => {
       if (!open) return null;
-      const found = await call<Fulltext>("ubp_fulltext_search", { query: page.title.slice(0, 200), limit: 50 }, stop);
+      const found = await call<Fulltext>("ubp_fulltext_search", { query: page.title.slice(0, 200), limit: PLACES }, stop);
       const linking = new Set(page.backlinks.map((link) => link.filepath));
-      return found.results.filter((hit) => !linking.has(hit.filepath) && hit.filepath !== page.filepath && mentionAt(strip(hit.snippet), page.title) >= 0);
+      const hits = found.results.filter((hit) => !linking.has(hit.filepath) && hit.filepath !== page.filepath && mentionAt(strip(hit.snippet), page.title) >= 0);
+      return { hits, isCut: found.results.length === PLACES };
     },
     [open, page.filepath, page.backlinks.length],
   );
@@ -80,9 +83,9 @@ export function Mentions({ page }: { page: Page }) {
         <FailedPart what="The text cannot be searched" error={error} retry={retry} />
       ) : !data ? (
         <Skeleton rows={3} />
-      ) : data.length ? (
+      ) : data.hits.length ? (
         <ul class="backlinks">
-          {data.map((hit, at) => (
+          {data.hits.map((hit, at) => (
             <li key={at}>
               <a href={href("note", hit.filepath)}>{hit.title}</a>
               <p>{withMark(strip(hit.snippet), page.title)}</p>
@@ -90,8 +93,9 @@ export function Mentions({ page }: { page: Page }) {
           ))}
         </ul>
       ) : (
-        <p class="muted">No other note has this title in its text.</p>
+        <p class="muted">{data.isCut ? "None found." : "No other note has this title in its text."}</p>
       )}
+      {data?.isCut && <p class="muted small">Only the {PLACES} best matches of the words of the title were looked at.</p>}
     </details>
   );
 }

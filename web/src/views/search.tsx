@@ -124,9 +124,10 @@ export function Search() {
     // Tags, types and authors of the results.
     if (results && !graph.value) loadGraph();
   }, [results]);
-  const facets = useMemo(() => facetsOf(graph.value, results?.pages ?? []), [graph.value, results]);
+  const pages = useMemo(() => withFreshness(graph.value, results), [graph.value, results]);
+  const facets = useMemo(() => facetsOf(graph.value, pages), [graph.value, pages]);
   const chosen = (name: string) => params.get(name.toLowerCase());
-  const shown = (results?.pages ?? []).filter((page) => facets.every(([name, values]) => !chosen(name) || values(page).includes(chosen(name)!)));
+  const shown = pages.filter((page) => facets.every(([name, values]) => !chosen(name) || values(page).includes(chosen(name)!)));
 
   const focus = (n: number) => (n < 0 ? input.current : list.current?.querySelectorAll<HTMLElement>(".result > a")[n])?.focus();
   /** In the field letters are letters; the arrows go on to the results. */
@@ -183,7 +184,7 @@ export function Search() {
             <Facet
               key={name}
               title={name}
-              values={counted(results, values)}
+              values={counted(pages, values)}
               of={results?.pages.length ?? 0}
               chosen={chosen(name)}
               choose={(value) => {
@@ -380,6 +381,14 @@ function marked(text: string, query: string) {
   return text.split(pattern).map((part, at) => (at % 2 ? <mark key={at}>{part}</mark> : part));
 }
 
+/** The tool that finds notes by tag does not say how fresh they are; the graph does. */
+function withFreshness(data: GraphData | null, results: Results | null): FoundPage[] {
+  if (!results || results.kind !== "tag" || !data) return results?.pages ?? [];
+  const levels = (["fresh", "possibly_stale", "stale"] as const).flatMap((level) => data.freshness[level].map((at) => [data.notes.id[at]!.toLowerCase(), level] as const));
+  const known = new Map(levels);
+  return results.pages.map((page) => ({ ...page, staleness: known.get(page.filepath.toLowerCase()) ?? page.staleness }));
+}
+
 type FacetOf = [string, (page: FoundPage) => string[]];
 
 /** The folders that all results lie in, with a slash at the end. */
@@ -409,9 +418,9 @@ function facetsOf(data: GraphData | null, pages: FoundPage[]): FacetOf[] {
   ];
 }
 
-function counted(results: Results | null, of: (page: FoundPage) => string[]): [string, number][] {
+function counted(pages: FoundPage[], of: (page: FoundPage) => string[]): [string, number][] {
   const counts = new Map<string, number>();
-  for (const value of (results?.pages ?? []).flatMap(of)) counts.set(value, (counts.get(value) ?? 0) + 1);
+  for (const value of pages.flatMap(of)) counts.set(value, (counts.get(value) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 10);
 }
 

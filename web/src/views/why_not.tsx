@@ -1,14 +1,13 @@
-// Why a note is not among the results: its rank further down, and which words of the query it has.
+// Why a note is not among the results: what the last of them has, and which words of the query the note has.
 import { useState } from "preact/hooks";
 import { call } from "../api";
 import { graph } from "../state";
 import type { NoteNode } from "../types";
 import { ENOUGH, fuzzy } from "../ui/chooser";
+import { count } from "../ui/format";
 import { useLoad } from "../ui/states";
 import { type Results, terms } from "./search";
 
-/** As many as the tool gives. */
-const DEEP = 50;
 const SUGGESTED = 6;
 
 export function WhyNot({ results }: { results: Results }) {
@@ -58,43 +57,24 @@ export function WhyNot({ results }: { results: Results }) {
   );
 }
 
-interface Ranked {
-  id: string;
-  score: number;
-}
-
 function Reason({ note, results }: { note: string; results: Results }) {
-  const { data, error } = useLoad(
-    async (stop) => {
-      const [ranked, node] = await Promise.all([
-        call<Ranked[]>("search", { query: results.query, limit: DEEP }, stop),
-        call<NoteNode | null>("get_node", { id: note, max_chars: 50_000 }, stop),
-      ]);
-      return { rank: ranked.findIndex((row) => row.id === note.toLowerCase()), ranked, node };
-    },
-    [note, results.query],
-    [note],
-  );
+  const { data, error } = useLoad((stop) => call<NoteNode | null>("get_node", { id: note, max_chars: 50_000 }, stop), [note], [note]);
   if (error) return <p class="muted">{error.message}</p>;
   if (!data) return <p class="muted">Looking…</p>;
-  const { rank, ranked, node } = data;
-  const text = `${node?.title ?? ""} ${node?.tags.join(" ") ?? ""} ${node?.content ?? ""}`.toLowerCase();
+  const text = `${data.title} ${data.tags.join(" ")} ${data.content ?? ""}`.toLowerCase();
   const words = terms(results.query);
   const has = words.filter((word) => text.includes(word));
   const lacks = words.filter((word) => !text.includes(word));
   const shown = results.pages.findIndex((page) => page.filepath.toLowerCase() === note.toLowerCase());
+  const last = results.pages.at(-1);
   return (
     <div class="notice" role="status">
       {shown >= 0 ? (
         <p>It is result {shown + 1}. A filter at the left may hide it.</p>
-      ) : rank >= 0 ? (
+      ) : results.pages.length > 0 && (
         <p>
-          It is result {rank + 1} with a score of {Math.round(ranked[rank]!.score * 100)}; the last one shown has{" "}
-          {Math.round((results.pages[results.pages.length - 1]?.score ?? 0) * 100)}.
-        </p>
-      ) : (
-        <p>
-          It is not among the first {DEEP}. The last of these has a score of {Math.round((ranked[ranked.length - 1]?.score ?? 0) * 100)}.
+          It is not among the first {count(results.pages.length)} of {count(results.total)}.
+          {last && last.score > 0 && <> The last of these has a score of {Math.round(last.score * 100)}.</>}
         </p>
       )}
       <p>

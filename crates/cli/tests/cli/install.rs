@@ -258,7 +258,7 @@ fn existing_entry_keeps_its_flags_and_other_keys() {
 
 #[test]
 fn set_uid_and_foreign_write_permissions_of_settings_are_not_copied() {
-    let desk = Desk::new();
+    let desk = HomeSandbox::new();
     desk.put("work/.git/HEAD", "ref: refs/heads/main\n");
     let (file, settings) = ("work/.mcp.json", desk.home("work/.mcp.json"));
     let mode = |file: &Path| file.metadata().unwrap().permissions().mode() & 0o7777;

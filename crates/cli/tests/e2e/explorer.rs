@@ -62,6 +62,44 @@ fn token_reads_tool_answers_and_writes_only_with_write_scope() {
     assert_eq!(answered(call("no_such_tool", &json!({})).bearer(&reading))["error"]["code"], "-32602");
 }
 
+/// Toolsets are for models. The page of a person reads with tools of all of them, and scopes and `--read-only` hold there too.
+#[test]
+fn page_has_the_tools_of_all_toolsets_whatever_is_offered_to_agents() {
+    let reads = [
+        ("ubp_list_pages", json!({"sort": "updated_at", "order": "desc"})),
+        ("get_hubs", json!({"metric": "pagerank"})),
+        ("ubp_search", json!({"query": "b"})),
+        ("ubp_fulltext_search", json!({"query": "b"})),
+        ("search_by_tags", json!({"tags": ["t"]})),
+        ("ubp_get_page", json!({"filepath": "a.md"})),
+        ("get_node", json!({"id": "a.md"})),
+        ("node_history", json!({"id": "a.md"})),
+        ("recent_changes", json!({})),
+        ("list_entities", json!({})),
+        ("suggest_merges", json!({})),
+    ];
+    for toolsets in ["essential", "notes", "memory"] {
+        let prepared = Server::prepare(vault("//- a.md\n---\ntags: [t]\n---\n[[b]]\n//- b.md\n"));
+        let writing = prepared.token("writer", "write");
+        let server = prepared.start(&["--read-only", "--toolsets", toolsets]);
+        let answered = |post: Post| -> Value {
+            serde_json::from_str(&post.bearer(&writing).send(server.address).unwrap().body).unwrap()
+        };
+        let status = answered(Post::get("/api/status"));
+        let told: Vec<&str> = status["tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        for (tool, arguments) in &reads {
+            assert!(told.contains(tool), "{toolsets}: {tool} is not in {told:?}");
+            let answer = answered(call(tool, arguments));
+            assert!(answer.get("answer").is_some(), "{toolsets}: {tool}: {answer}");
+        }
+        assert!(!told.contains(&"create_node"), "{toolsets}");
+        let refused = answered(call("create_node", &json!({"id": "new.md", "content": "x", "tags": []})));
+        assert!(refused["error"]["message"].as_str().unwrap().contains("is not offered"), "{toolsets}: {refused}");
+        let agent = server.try_call("agent", "ubp_get_page", json!({"filepath": "a.md"}));
+        assert!(!agent.is_ok_and(|result| result.is_object()), "{toolsets}: agents have what is offered alone");
+    }
+}
+
 #[test]
 fn images_of_the_vault_are_served_with_a_safe_type_and_nothing_else_is() {
     let files = "//- a.svg\n<svg><script>1</script></svg>\n//- secret.txt\nsecret\n";
@@ -102,6 +140,10 @@ fn stream_sends_calls_and_changes_as_they_happen() {
     let mut changes = Events::open(&Post::get("/api/events").bearer(&reading), server.address);
     assert!(all.next().is_array(), "what was before comes first");
     assert!(changes.next().is_array());
+    let drawn = Post::get("/api/graph").bearer(&admin).send(server.address).unwrap();
+    let drawn: Value = serde_json::from_str(&drawn.body).unwrap();
+    assert_eq!(drawn["settled"], json!(true), "a small graph is laid out at once");
+    assert_eq!((all.next(), changes.next()), (json!(1), json!(1)), "who waits for a layout is told");
     server.call("agent-x", "get_node", json!({"id": "a.md"}));
     let read = all.next();
     assert_eq!((&read["who"], &read["tool"], &read["text"]), (&json!("agent-x"), &json!("get_node"), &json!("a.md")));

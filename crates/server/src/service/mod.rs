@@ -124,6 +124,11 @@ impl Service {
         self.vault.offer().find(name)
     }
 
+    /// Finds a tool for the explorer, whichever toolsets are offered.
+    pub(crate) fn find_in_all_toolsets(&self, name: &str) -> FoundTool {
+        self.vault.offer().find_in_all_toolsets(name)
+    }
+
     /// Whether the caller may use a tool.
     pub(crate) fn authorize(&self, caller: &Caller, tool: &FoundTool) -> Result<(), ServiceError> {
         match tool {

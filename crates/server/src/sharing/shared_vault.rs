@@ -310,9 +310,8 @@ impl SharedVaultState {
         };
         let mut current = self.offer.lock();
         let is_same = current.tools().map(|tool| tool.name).eq(offer.tools().map(|tool| tool.name));
-        if !is_same {
-            *current = Arc::new(offer);
-        }
+        // Even so, the owner may have other tools in the toolsets that are not offered.
+        *current = Arc::new(offer);
         !is_same
     }
 

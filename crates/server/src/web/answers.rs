@@ -28,7 +28,7 @@ pub(super) async fn call(
 ) -> Result<Response, WebRefusal> {
     let (caller, lease) = caller_of(&request)?;
     let arguments = json_body(request).await?;
-    let (session, tool) = (explorer.session(&caller), explorer.service.find(&tool));
+    let (session, tool) = (explorer.session(&caller), explorer.service.find_in_all_toolsets(&tool));
     let request = Request { session, tool, arguments, key: None, lease, caller };
     match explorer.service.call(request, pending(), shaped, Vec::len).await {
         Ok(answer) => Ok(json_bytes(answer)),

@@ -1,5 +1,5 @@
-//! `GET /api/events`: the trail as it grows, as server-sent events. Asked for by `fetch` with an Authorization header: the
-//! browser's own EventSource cannot send one.
+//! `GET /api/events`: the trail as it grows, and when a graph was laid out, as server-sent events. Asked for by `fetch` with an
+//! Authorization header: the browser's own EventSource cannot send one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Re
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut next = None;
     let mut quiet = QUIET;
+    let mut layouts = 0;
     loop {
         looks.tick().await;
         let asked = explorer.clone();
@@ -57,6 +58,12 @@ async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Re
                 None => write_event(&mut text, "history", &shown.collect::<Vec<&TrailEntry>>()),
             }
             next = Some(page.next);
+        }
+        // A page that shows a draft asks again for the graph.
+        let made = explorer.layouts.made();
+        if made != layouts {
+            layouts = made;
+            write_event(&mut text, "layout", &made);
         }
         quiet += 1;
         if text.is_empty() && quiet < QUIET {

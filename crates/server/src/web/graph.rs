@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -13,12 +14,19 @@ use quipu_tools::{ToolError, ToolErrorKind, WholeGraph};
 use serde::Serialize;
 
 use super::answers::{WebRefusal, json_bytes};
+use super::layouts::Arranged;
 use super::{Explorer, caller_of};
+
+/// How long an answer waits for the layout: those of small graphs are there by then. A larger graph is answered with a draft, and an
+/// event tells when the layout is there.
+const LAYOUT_WAIT: Duration = Duration::from_millis(300);
 
 /// The graph as the page takes it.
 #[derive(Serialize)]
 struct Picture<'g> {
     version: &'g str,
+    /// Whether the positions are those of the layout, or of its draft.
+    settled: bool,
     #[serde(flatten)]
     graph: &'g WholeGraph,
     /// Rounded: a page shows no part of a unit, and whole numbers are half the bytes.
@@ -77,26 +85,33 @@ pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Reques
     Ok(response)
 }
 
-/// Makes the answer that the next request gets.
+/// Starts to lay the graph out, so that the first visit need not wait for it.
 pub(super) fn prepare(explorer: &Explorer) {
-    if let Err(error) = compressed(explorer) {
+    let graph = explorer.service.vault().whole_graph().map(Arc::new);
+    let started = graph.and_then(|graph| arranged(explorer, &graph, Duration::ZERO));
+    if let Err(error) = started {
         tracing::debug!(message = error.message, "the graph is not laid out ahead");
     }
 }
 
+fn arranged(explorer: &Explorer, graph: &Arc<WholeGraph>, patience: Duration) -> Result<Arranged, ToolError> {
+    explorer.layouts.of_graph(graph, patience).map_err(|error| broken(&error))
+}
+
 fn compressed(explorer: &Explorer) -> Result<Compressed, ToolError> {
-    let graph = explorer.service.vault().whole_graph()?;
-    let version = version_of(&graph);
+    let graph = Arc::new(explorer.service.vault().whole_graph()?);
+    let Arranged { layout, settled } = arranged(explorer, &graph, LAYOUT_WAIT)?;
+    let version = version_of(&graph) + if settled { "" } else { "-draft" };
     let etag = format!("\"{version}\"");
     // Held while it is made: a second tab waits for it instead of making it too.
     let mut last = explorer.last_graph.0.lock();
     if let Some(known) = last.as_ref().filter(|known| known.etag == etag) {
         return Ok(known.clone());
     }
-    let layout = explorer.layouts.of_graph(&graph);
     let rounded = |of: fn(&quipu_layout::Point) -> f32| layout.positions.iter().map(|p| of(p).round() as i32).collect();
     let picture = Picture {
         version: &version,
+        settled,
         graph: &graph,
         x: rounded(|point| point.x),
         y: rounded(|point| point.y),

@@ -5,9 +5,10 @@ use std::hash::{Hash, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use quipu_layout::{Layout, LayoutNode, Point, layout};
+use parking_lot::{Condvar, Mutex};
+use quipu_layout::{Layout, LayoutNode, Point, draft, layout};
 use quipu_own_folder::OwnFolder;
 use quipu_tools::WholeGraph;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -27,46 +28,96 @@ const ROW: usize = 16;
 /// More rows are not read: no vault has them.
 const MAX_ROWS: usize = 4_000_000;
 
-/// The layouts of one vault.
+/// The layouts of one vault. One thread computes them, so that no request waits longer than it wants to.
 pub(super) struct Layouts {
     /// The vault's; `None` where positions are kept in memory alone.
     root: Option<PathBuf>,
-    last: Mutex<Option<Known>>,
+    progress: Mutex<Progress>,
+    has_settled: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    last: Option<Known>,
+    /// The newest graph that waits to be laid out.
+    wanted: Option<Arc<WholeGraph>>,
+    is_running: bool,
+    /// How many graphs were laid out.
+    made: u64,
 }
 
 struct Known {
     /// Of nodes and edges.
     shape: u64,
     layout: Arc<Layout>,
-    positions: FxHashMap<u64, Point>,
+    positions: Arc<FxHashMap<u64, Point>>,
+}
+
+/// Where the nodes are, as far as it is known.
+pub(super) struct Arranged {
+    pub(super) layout: Arc<Layout>,
+    /// Whether this is the layout, and not the draft of one that is still computed.
+    pub(super) settled: bool,
 }
 
 impl Layouts {
-    pub(super) fn new(vault: Option<&Path>) -> Self {
-        Self { root: vault.map(Path::to_owned), last: Mutex::default() }
+    pub(super) fn new(vault: Option<&Path>) -> Arc<Self> {
+        let root = vault.map(Path::to_owned);
+        Arc::new(Self { root, progress: Mutex::default(), has_settled: Condvar::new() })
     }
 
-    /// The layout of a graph. A second request waits while it is computed.
-    pub(super) fn of_graph(&self, graph: &WholeGraph) -> Arc<Layout> {
+    /// How many graphs were laid out: after a draft, a greater number says that it is worth asking again.
+    pub(super) fn made(&self) -> u64 {
+        self.progress.lock().made
+    }
+
+    /// The layout of a graph, or a draft if computing the layout takes longer than this.
+    pub(super) fn of_graph(self: &Arc<Self>, graph: &Arc<WholeGraph>, patience: Duration) -> std::io::Result<Arranged> {
+        let until = Instant::now() + patience;
         let seeds = seeds(graph);
         let shape = shape(&seeds, &graph.edges);
-        let mut last = self.last.lock();
-        if let Some(known) = last.as_ref().filter(|known| known.shape == shape) {
-            return known.layout.clone();
-        }
-        let before = match last.take() {
-            Some(known) => known.positions,
-            None => self.read().unwrap_or_default(),
+        let mut progress = self.progress.lock();
+        let known = |progress: &Progress| {
+            let known = progress.last.as_ref().filter(|known| known.shape == shape)?;
+            Some(Arranged { layout: known.layout.clone(), settled: true })
         };
-        let nodes = nodes(graph, &seeds, &before);
-        let edges: Vec<(u32, u32)> = graph.edges.chunks_exact(3).map(|edge| (edge[0], edge[1])).collect();
-        let made = Arc::new(layout(&nodes, &edges));
+        if let Some(known) = known(&progress) {
+            return Ok(known);
+        }
+        progress.wanted = Some(graph.clone());
+        if !progress.is_running {
+            let run = Run(self.clone());
+            std::thread::Builder::new().name("layout".into()).spawn(move || run.until_none_waits())?;
+            progress.is_running = true;
+        }
+        while !self.has_settled.wait_until(&mut progress, until).timed_out() {
+            if let Some(known) = known(&progress) {
+                return Ok(known);
+            }
+        }
+        let before = progress.last.as_ref().map(|known| known.positions.clone());
+        drop(progress);
+        let before = before.unwrap_or_else(|| Arc::new(self.read().unwrap_or_default()));
+        let layout = Arc::new(draft(&nodes(graph, &seeds, &before), &pairs(graph)));
+        Ok(Arranged { layout, settled: false })
+    }
+
+    fn lay_out(&self, graph: &WholeGraph) {
+        let seeds = seeds(graph);
+        let shape = shape(&seeds, &graph.edges);
+        let last = self.progress.lock().last.as_ref().map(|known| (known.shape, known.positions.clone()));
+        if last.as_ref().is_some_and(|(known, _)| *known == shape) {
+            return;
+        }
+        let before = last.map_or_else(|| Arc::new(self.read().unwrap_or_default()), |(_, positions)| positions);
+        let made = Arc::new(layout(&nodes(graph, &seeds, &before), &pairs(graph)));
         let positions: FxHashMap<u64, Point> = seeds.iter().copied().zip(made.positions.iter().copied()).collect();
         if let Err(error) = self.write(&positions) {
             tracing::debug!(%error, "the positions of the graph are not kept");
         }
-        *last = Some(Known { shape, layout: made.clone(), positions });
-        made
+        let mut progress = self.progress.lock();
+        progress.last = Some(Known { shape, layout: made, positions: Arc::new(positions) });
+        progress.made += 1;
     }
 
     fn index(&self) -> std::io::Result<Option<OwnFolder>> {
@@ -101,6 +152,36 @@ impl Layouts {
         folder.file(DRAFT, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?.write_all(&bytes)?;
         folder.rename(DRAFT, FILE)
     }
+}
+
+/// The thread that lays graphs out. When it ends, for whatever reason, the next request starts another.
+struct Run(Arc<Layouts>);
+
+impl Run {
+    fn until_none_waits(self) {
+        loop {
+            let mut progress = self.0.progress.lock();
+            let Some(graph) = progress.wanted.take() else {
+                progress.is_running = false;
+                return;
+            };
+            drop(progress);
+            self.0.lay_out(&graph);
+            self.0.has_settled.notify_all();
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.progress.lock().is_running = false;
+        }
+    }
+}
+
+fn pairs(graph: &WholeGraph) -> Vec<(u32, u32)> {
+    graph.edges.chunks_exact(3).map(|edge| (edge[0], edge[1])).collect()
 }
 
 /// A number for each node that only its id decides.
@@ -146,21 +227,40 @@ mod tests {
         graph
     }
 
+    fn settled(layouts: &Arc<Layouts>, graph: WholeGraph) -> Arc<Layout> {
+        let arranged = layouts.of_graph(&Arc::new(graph), Duration::from_secs(60)).unwrap();
+        assert!(arranged.settled);
+        arranged.layout
+    }
+
+    #[test]
+    fn request_that_does_not_wait_gets_a_draft_and_later_the_layout() {
+        let layouts = Layouts::new(None);
+        let large = Arc::new(graph(1_000));
+        let first = layouts.of_graph(&large, Duration::ZERO).unwrap();
+        assert!(!first.settled && first.layout.positions.len() == 1_000);
+        assert_eq!(layouts.made(), 0);
+        let last = layouts.of_graph(&large, Duration::from_secs(60)).unwrap();
+        assert!(last.settled && last.layout.positions != first.layout.positions);
+        assert_eq!((layouts.made(), &last.layout.communities), (1, &first.layout.communities));
+        assert!(layouts.of_graph(&large, Duration::ZERO).unwrap().settled, "it is kept");
+    }
+
     #[test]
     fn layout_survives_a_restart_and_a_damaged_file_is_replaced() {
         let vault = tempfile::tempdir().unwrap();
         let index = own_files::index_folder(vault.path());
         quipu_own_folder_made(&index);
-        let first = Layouts::new(Some(vault.path())).of_graph(&graph(20));
+        let first = settled(&Layouts::new(Some(vault.path())), graph(20));
         let mut grown = graph(20);
         grown.notes.id.push("new.md".into());
         grown.notes.rank.push(1);
         grown.notes.folder.push(0);
-        let second = Layouts::new(Some(vault.path())).of_graph(&grown);
+        let second = settled(&Layouts::new(Some(vault.path())), grown);
         assert_eq!(second.positions[..20], first.positions[..], "another server found them");
         for damage in [&b""[..], b"QLAYOUT1half a row", &[0xff; 100]] {
             write(&index.join(FILE), damage);
-            assert_eq!(Layouts::new(Some(vault.path())).of_graph(&graph(20)).positions.len(), 20);
+            assert_eq!(settled(&Layouts::new(Some(vault.path())), graph(20)).positions.len(), 20);
         }
     }
 
@@ -174,11 +274,11 @@ mod tests {
         quipu_own_folder_made(&index);
         for folder in [index.as_path(), index.parent().unwrap()] {
             std::os::unix::fs::chown(folder, Some(65534), None).unwrap();
-            Layouts::new(Some(vault.path())).of_graph(&graph(20));
+            settled(&Layouts::new(Some(vault.path())), graph(20));
             assert!(!index.join(FILE).exists());
             std::os::unix::fs::chown(folder, Some(0), None).unwrap();
         }
-        Layouts::new(Some(vault.path())).of_graph(&graph(20));
+        settled(&Layouts::new(Some(vault.path())), graph(20));
         assert!(index.join(FILE).exists());
     }
 

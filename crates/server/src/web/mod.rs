@@ -60,7 +60,7 @@ pub(crate) struct Explorer {
     /// The folder, for links that open a note in an editor; `None` for notes in a database.
     root: Option<PathBuf>,
     callers: ShownSessions,
-    layouts: Layouts,
+    layouts: Arc<Layouts>,
     last_graph: LastGraph,
     started: Instant,
 }

@@ -19,7 +19,7 @@ struct Status<'e> {
     folder: Option<&'e str>,
     version: &'static str,
     scope: &'static str,
-    tools: Vec<&'e str>,
+    tools: Vec<&'static str>,
     indexed: bool,
     #[serde(flatten)]
     overview: Overview,
@@ -36,7 +36,7 @@ pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Reque
     let asked = explorer.work(&caller, lease, |explorer| explorer.service.vault().report(), |_| 0);
     let told = asked.await??;
     let offer = explorer.service.vault().offer();
-    let may = offer.tools().filter(|tool| caller.scope.allows(tool.access));
+    let may = offer.of_all_toolsets().filter(|tool| caller.scope.allows(tool.access));
     json_answer(&Status {
         vault: &explorer.vault,
         folder: explorer.root.as_ref().and_then(|root| root.to_str()).filter(|_| is_local(&caller)),
