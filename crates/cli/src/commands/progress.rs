@@ -45,7 +45,7 @@ impl<'a> Meter<'a> {
                 bar.set_position(done as u64);
             }
             ShownProgress::Nothing if on_terminal && elapsed > BAR_AFTER => {
-                *shown = ShownProgress::Bar(self.bar(done, total))
+                *shown = ShownProgress::Bar(self.bar(done, total));
             }
             ShownProgress::Nothing if !on_terminal && elapsed > LINE_AFTER => {
                 output.aside(&Line::new().plain(format!("{}: {done} of {total} {}", self.doing, self.counted)));
