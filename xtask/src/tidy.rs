@@ -233,7 +233,7 @@ fn function_lengths(source: &str) -> Vec<(usize, usize)> {
             let is_own = indentation(line) == indentation(lines[at]);
             is_own && (line.trim_start() == "}" || line.ends_with(';') || line.ends_with("{}"))
         };
-        lines[at..].iter().position(|line| is_end(line)).map_or(1, |lines| lines + 1)
+        lines[at..].iter().position(is_end).map_or(1, |lines| lines + 1)
     };
     (0..lines.len()).filter(|at| is_start(lines[*at])).map(|at| (at + 1, length(at))).collect()
 }
