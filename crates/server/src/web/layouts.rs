@@ -32,12 +32,12 @@ const MAX_ROWS: usize = 4_000_000;
 pub(super) struct Layouts {
     /// The vault's; `None` where positions are kept in memory alone.
     root: Option<PathBuf>,
-    progress: Mutex<Progress>,
+    progress: Mutex<LayoutProgress>,
     has_settled: Condvar,
 }
 
 #[derive(Default)]
-struct Progress {
+struct LayoutProgress {
     last: Option<Known>,
     /// The newest graph that waits to be laid out.
     wanted: Option<Arc<WholeGraph>>,
@@ -77,7 +77,7 @@ impl Layouts {
         let seeds = seeds(graph);
         let shape = shape(&seeds, &graph.edges);
         let mut progress = self.progress.lock();
-        let known = |progress: &Progress| {
+        let known = |progress: &LayoutProgress| {
             let known = progress.last.as_ref().filter(|known| known.shape == shape)?;
             Some(Arranged { layout: known.layout.clone(), settled: true })
         };
