@@ -29,7 +29,8 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 
 /// Whether a command may follow: at the start, after variables, or where a comment or a list begins.
 fn starts(before: &str) -> bool {
-    before.split_whitespace().all(|word| word.contains('=') || matches!(word, "#" | "-"))
+    let is_variable = |word: &str| word.contains('=') && !word.starts_with('-');
+    before.split_whitespace().all(|word| is_variable(word) || matches!(word, "#" | "-"))
 }
 
 #[test]
