@@ -355,7 +355,7 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
             return unavailable("cannot open the graph: the server's log has the cause; retry in a moment");
         }
     };
-    // A stream of events is no call.
+    // A client of an older protocol opens its stream of events with GET, which is no call.
     let is_call = request.method() == Method::POST || rest.starts_with("/api/");
     if is_call && let Err(Excess::TooMany(seconds)) = graphs.count_call(id, &graph) {
         return too_many(seconds);

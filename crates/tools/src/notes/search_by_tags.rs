@@ -28,7 +28,6 @@ pub(crate) struct Params {
 enum Mode {
     #[default]
     Any,
-    /// A note has every tag.
     All,
 }
 

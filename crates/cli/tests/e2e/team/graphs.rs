@@ -134,7 +134,7 @@ fn rate_of_a_graph_limits_its_calls_and_no_others() {
     let page = |graph: &str| Post::get(&format!("/g/{graph}/api/status")).status(server.address);
     let pages: Vec<u16> = (0..40).map(|_| page("limited")).collect();
     assert!(pages.contains(&429), "the explorer's requests count too: {pages:?}");
-    assert_eq!(page("free"), 200);
+    assert!((0..40).all(|_| page("free") != 429));
     database.limit_graph("limited", GraphLimits::default()).unwrap();
     super::wait_for("the new limit", || (0..10).all(|_| call("limited").status == 200));
 }
