@@ -477,7 +477,7 @@ mod tests {
         let read_ahead = Memory::read_ahead(&harness.memory);
         let calls = [
             ("search_subgraph", json!({"query": "ada"}), "entities"),
-            ("get_node", json!({"id": "a.md", "includeEntities": true}), "entities"),
+            ("get_node", json!({"id": "a.md", "include_entities": true}), "entities"),
         ];
         for (tool, arguments, list) in &calls {
             let called = harness.called(tool, arguments.clone());

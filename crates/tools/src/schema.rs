@@ -128,6 +128,7 @@ mod tests {
     /// Not for the wire.
     #[derive(Serialize, Deserialize, JsonSchema)]
     struct Sample {
+        /// The name of the note.
         title: String,
         #[serde(default = "five")]
         #[schemars(range(min = 1, max = 9))]
@@ -148,7 +149,7 @@ mod tests {
         let expected = json!({
             "type": "object",
             "properties": {
-                "title": {"type": "string", "description": "Its name."},
+                "title": {"type": "string", "description": "The name of the note."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 9, "default": 5},
                 "way": {"type": "string", "enum": ["in", "out"]},
                 "strict": {"type": "boolean", "default": false},
