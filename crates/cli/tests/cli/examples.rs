@@ -55,7 +55,8 @@ fn examples_for_a_team_are_yaml_with_commands_that_exist() {
         let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
         sandbox.run(&arguments).code
     };
-    for command in &all {
+    // `quipu COMMAND` is a placeholder.
+    for command in all.iter().filter(|command| command[0].starts_with(char::is_lowercase)) {
         assert_eq!(help(command), Some(0), "quipu {}", command.join(" "));
     }
     assert_eq!(help(&["serve".to_owned(), "--no-such-option".to_owned()]), Some(2));

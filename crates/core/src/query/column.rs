@@ -14,7 +14,7 @@ use crate::index::Snapshot;
 use crate::model::{NoteKey, Value};
 
 use super::field::Field;
-use super::scalar::{Kind, Scalar, Span};
+use super::scalar::{Scalar, ScalarKind, Span};
 
 /// Columns kept for one snapshot. A vault has a few dozen properties; names that clients make up must not fill the memory.
 const MAX_COLUMNS: usize = 64;
@@ -191,7 +191,7 @@ impl Column {
     }
 
     /// The values of a kind.
-    pub(super) fn of_kind(&self, kind: Kind) -> Range<usize> {
+    pub(super) fn of_kind(&self, kind: ScalarKind) -> Range<usize> {
         self.first(|scalar| scalar.kind() < kind)..self.first(|scalar| scalar.kind() <= kind)
     }
 
@@ -199,7 +199,7 @@ impl Column {
     pub(super) fn starting_with(&self, start: &str) -> Range<usize> {
         let is_before = |scalar: &Scalar| match scalar {
             Scalar::Text(text) => text.as_str() < start,
-            other => other.kind() < Kind::Text,
+            other => other.kind() < ScalarKind::Text,
         };
         let goes_on = |scalar: &Scalar| matches!(scalar, Scalar::Text(text) if text.starts_with(start));
         self.first(is_before)..self.first(|scalar| is_before(scalar) || goes_on(scalar))

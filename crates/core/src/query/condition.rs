@@ -6,7 +6,7 @@ use crate::model::{Value, fold};
 
 use super::column::Column;
 use super::field::{Field, FieldKind};
-use super::scalar::{Kind, Scalar, Span, duration, link_target};
+use super::scalar::{Scalar, ScalarKind, Span, duration, link_target};
 
 /// How a field is compared with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,25 +260,25 @@ impl Operand {
     }
 
     /// The values of a column that equal it, by kind. A time is equal if it starts in the given day or time.
-    fn equal(&self, column: &Column) -> impl Iterator<Item = (Kind, Range<usize>)> {
-        let flag = self.flag.map(|flag| (Kind::Bool, column.between(&Scalar::Bool(flag), &Scalar::Bool(flag))));
+    fn equal(&self, column: &Column) -> impl Iterator<Item = (ScalarKind, Range<usize>)> {
+        let flag = self.flag.map(|flag| (ScalarKind::Bool, column.between(&Scalar::Bool(flag), &Scalar::Bool(flag))));
         let number = self.number.map(|number| {
             // The two zeros are one number.
             let (least, most) = if number == 0.0 { (-0.0, 0.0) } else { (number, number) };
-            (Kind::Number, column.between(&Scalar::Number(least), &Scalar::Number(most)))
+            (ScalarKind::Number, column.between(&Scalar::Number(least), &Scalar::Number(most)))
         });
-        let time = self.span.map(|span| (Kind::Time, column.starting_in(span)));
+        let time = self.span.map(|span| (ScalarKind::Time, column.starting_in(span)));
         let text = Scalar::Text(self.text.clone());
-        let text = Some((Kind::Text, column.between(&text, &text)));
+        let text = Some((ScalarKind::Text, column.between(&text, &text)));
         [flag, number, time, text].into_iter().flatten()
     }
 
     /// The values that have an order to it are those of its own kind: a text is not less than a number.
-    fn has_order_to(&self, kind: Kind) -> bool {
+    fn has_order_to(&self, kind: ScalarKind) -> bool {
         match kind {
-            Kind::Number | Kind::Time => true,
-            Kind::Text => self.number.is_none() && self.span.is_none(),
-            Kind::Bool | Kind::Map => false,
+            ScalarKind::Number | ScalarKind::Time => true,
+            ScalarKind::Text => self.number.is_none() && self.span.is_none(),
+            ScalarKind::Bool | ScalarKind::Map => false,
         }
     }
 }
@@ -292,7 +292,7 @@ impl Comparison {
             }
             Self::Order(operator, wanted) => {
                 let ordered = wanted.equal(column).filter(|(kind, _)| wanted.has_order_to(*kind));
-                let range = |(kind, equal): (Kind, Range<usize>)| {
+                let range = |(kind, equal): (ScalarKind, Range<usize>)| {
                     let all = column.of_kind(kind);
                     match operator {
                         Operator::Lt => all.start..equal.start,
@@ -304,7 +304,7 @@ impl Comparison {
                 ordered.map(range).collect()
             }
             Self::Contains(part) => {
-                let texts = column.of_kind(Kind::Text);
+                let texts = column.of_kind(ScalarKind::Text);
                 let has_part = |at: &usize| column.text(*at).is_some_and(|text| text.contains(&part.text));
                 let with_part = texts.filter(has_part).map(|at| at..at + 1);
                 // A number and a date as people write them, and true or false, contain only themselves.

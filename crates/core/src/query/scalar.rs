@@ -23,7 +23,7 @@ pub(super) enum Scalar {
 
 /// The kinds of values, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum ScalarKind {
     Bool,
     Number,
     Time,
@@ -60,13 +60,13 @@ impl Scalar {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ScalarKind {
         match self {
-            Self::Bool(_) => Kind::Bool,
-            Self::Number(_) => Kind::Number,
-            Self::Time(_) => Kind::Time,
-            Self::Text(_) => Kind::Text,
-            Self::Map => Kind::Map,
+            Self::Bool(_) => ScalarKind::Bool,
+            Self::Number(_) => ScalarKind::Number,
+            Self::Time(_) => ScalarKind::Time,
+            Self::Text(_) => ScalarKind::Text,
+            Self::Map => ScalarKind::Map,
         }
     }
 }

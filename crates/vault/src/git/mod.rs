@@ -1,6 +1,6 @@
 //! The git history of the files around a vault, read with the `git` program, with many queries in each process.
 //!
-//! Nothing is written, not even git's index, and nothing is fetched. No diff, signature or filter program runs, whoever named it:
+//! Nothing is written, not even git's index, and nothing is fetched. No diff, signature or filter program runs, not even one of the user:
 //! one that the user installed may read its commands from the repository's configuration, as Git LFS does.
 
 mod blob;

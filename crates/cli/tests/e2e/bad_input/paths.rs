@@ -126,7 +126,7 @@ fn no_path_writes_outside_or_reserved_files() {
             assert_eq!(code, "NODE_NOT_FOUND", "{id:?}: {message}");
             assert_eq!(client.answer("delete_node", json!({ "id": id })), json!({ "deleted": false }), "{id:?}");
             names_no_note(client, &id);
-            // The top of the vault is a folder to move to.
+            // The root folder of the vault is a folder to move to.
             if id != "/" {
                 is_no_destination(client, &id);
             }

@@ -101,7 +101,7 @@ fn rolling_restart_after_a_migration_fails_and_repeats_no_write() {
     assert_eq!(postgres::sql(&url, "SELECT count(*) FROM quipu.note_write"), writes.to_string());
 }
 
-/// A session is known to the server that opened it. Its client is told so, opens another, and has lost nothing.
+/// A session is known to the server that opened it. Its client gets 404, opens another, and has lost nothing.
 #[test]
 fn client_opens_a_new_session_at_another_server_after_the_death_of_its_own() {
     let Some(url) = postgres::database() else { return };
