@@ -14,6 +14,7 @@ import { hostile } from "./hostile.mjs";
 import { loading } from "./loading.mjs";
 import { noteView, partFailures, states } from "./notes.mjs";
 import { picturePage } from "./picture.mjs";
+import { realVault } from "./real.mjs";
 import { searchView } from "./search.mjs";
 import { agent, check, connectedAgent, copied, everyView, example, explorer, finish, launch, open, page, quipu, real, reals, serious, started, stop, until, visit } from "./session.mjs";
 import { isTrue, seedMemory } from "./truth.mjs";
@@ -456,14 +457,16 @@ if (real) {
   check("real vault: and in the count", await until(() => tab.evaluate((number) => document.querySelector("footer.status").textContent.startsWith(`${number} notes`), (notes + 1).toLocaleString("en"))));
   check("real vault: the console is empty", !faults.length, faults);
   await close();
+  await realVault(browser, real);
 }
 
 /* The picture of every other real vault */
 for (const vault of reals) {
   const place = copied(vault);
-  const { tab, ask, close } = await explorer(browser, place, "--write");
+  const { tab, ask, faults, close } = await explorer(browser, place, "--write");
   await seedMemory(ask);
   await isTrue(basename(vault), ask, tab, place);
+  check(`${basename(vault)}: the console is empty`, !faults.length, faults);
   await close();
 }
 
