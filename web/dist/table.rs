@@ -29,11 +29,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/graph-AEPQYGIR.js.gz"),
     },
     Asset {
-        path: "/assets/style-NF4EDKH2.css",
+        path: "/assets/style-QKR3VDQG.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"0067442a094ec9e4\"",
-        bytes: include_bytes!("assets/style-NF4EDKH2.css"),
-        gzip: include_bytes!("gzip/assets/style-NF4EDKH2.css.gz"),
+        etag: "\"90c764ae8fd01ca4\"",
+        bytes: include_bytes!("assets/style-QKR3VDQG.css"),
+        gzip: include_bytes!("gzip/assets/style-QKR3VDQG.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"f38c159752ca0b46\"",
+        etag: "\"9303add9d4159b17\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },
