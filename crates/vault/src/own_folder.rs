@@ -7,10 +7,12 @@ use crate::dir::{Dir, Metadata};
 pub(crate) const OWN_FOLDER: &str = ".quipu";
 
 /// The index, the private history and the versions in the trash are about notes that the group may not be able to read; tokens
-/// are of one account. Links are left out: `chmod` would change their targets, which may be anywhere.
+/// are of one account; what is longer than a process id in the place of the write lock is no lock. Links are left out: `chmod`
+/// would change their targets, which may be anywhere.
 const SHARE_COMMAND: &str = concat!(
     r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/tokens*' ",
-    r"-o -path '.quipu/trash/*' \) -prune -o \( -type d -o -type f -links 1 \) ",
+    r"-o -path '.quipu/trash/*' -o -name 'write.lock.refused-*' -o -name write.lock -size +10c \) -prune ",
+    r"-o \( -type d -o -type f -links 1 \) ",
     "-exec chgrp GROUP {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 

@@ -26,7 +26,8 @@ const OTHER_GROUP: u32 = 64_011;
 /// The command of the error message and of SECURITY.md.
 const SHARE: &str = concat!(
     r"find .quipu \( -path '.quipu/index*' -o -path '.quipu/history-*' -o -path '.quipu/tokens*' ",
-    r"-o -path '.quipu/trash/*' \) -prune -o \( -type d -o -type f -links 1 \) ",
+    r"-o -path '.quipu/trash/*' -o -name 'write.lock.refused-*' -o -name write.lock -size +10c \) -prune ",
+    r"-o \( -type d -o -type f -links 1 \) ",
     "-exec chgrp 64010 {} + -exec chmod g+rwX {} + -type d -exec chmod g+s {} +"
 );
 
@@ -135,20 +136,24 @@ fn private_note_renamed_to_the_lock_keeps_its_mode_and_text() {
         quipu_testkit::skip("only root can give a folder to another group");
         return;
     }
-    let home = Home::new(&[("a.md", "old"), ("secret.md", "a secret")]);
+    let home = Home::new(&[("a.md", "old"), ("secret.md", "a long secret")]);
     shell(
         &home,
         "mkdir .quipu; chgrp 64010 .quipu; chmod 2770 .quipu; chmod 600 secret.md; mv secret.md .quipu/write.lock",
     );
+    // The group might have the command run that shares the folder, which must not open the note either.
+    shell(&home, SHARE);
+    shell(&home, "test -n \"$(find .quipu/write.lock -perm 600)\"");
     home.open().apply(&[replace("a.md", "old", "new")]).unwrap();
     let lock = home.at(".quipu/write.lock");
     assert_eq!(
         (lock.metadata().unwrap().mode() & 0o777, std::fs::read_to_string(&lock).unwrap().len() <= 10),
         (0o660, true)
     );
+    shell(&home, SHARE);
     shell(
         &home,
-        "test \"$(cat .quipu/write.lock.refused-*)\" = 'a secret'; test -n \"$(find .quipu/write.lock.refused-* -perm 600)\"",
+        "test \"$(cat .quipu/write.lock.refused-*)\" = 'a long secret'; test -n \"$(find .quipu/write.lock.refused-* -perm 600)\"",
     );
 }
 
