@@ -10,7 +10,7 @@ use std::path::Path;
 
 use quipu_core::model::FileStat;
 use quipu_core::ports::{Clock, SystemClock};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::failpoint;
@@ -147,7 +147,7 @@ impl Dir {
 
     fn create(&self, name: &str, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
+        Ok(rustix::fs::openat(&self.0, name, flags, mode_of(mode))?.into())
     }
 
     /// Opens or creates a lock file. Only accounts that may write in this folder can open it: its owner, and in a shared
@@ -155,7 +155,7 @@ impl Dir {
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
         let allowed = if self.is_shared()? { 0o660 } else { 0o600 };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = regular(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(allowed))?.into())?;
+        let mut file = regular(rustix::fs::openat(&self.0, name, flags, mode_of(allowed))?.into())?;
         if !is_lock(&file)? {
             // Any file of this account that a member of the group has renamed. It keeps its text and its mode.
             self.rename_no_replace(name, &format!("{name}.refused-{}", timestamp(SystemClock.now_ns())))?;
@@ -164,7 +164,7 @@ impl Dir {
         if Metadata::of(&file)?.mode & 0o7777 != allowed {
             // Created by an older version, before the folder was shared, or with a strict umask. The mode of another user's
             // file cannot be changed, and some file systems have no modes.
-            let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed));
+            let _ = rustix::fs::fchmod(&file, mode_of(allowed));
         }
         Ok(file)
     }
@@ -195,7 +195,7 @@ impl Dir {
     }
 
     fn mkdir(&self, name: &str, mode: u32) -> io::Result<bool> {
-        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(mode)) {
+        match rustix::fs::mkdirat(&self.0, name, mode_of(mode)) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(error.into()),
@@ -284,6 +284,11 @@ impl AsFd for Dir {
 /// Whether a path consists of plain names: no empty part, no `.`, no `..`.
 pub(crate) fn is_below(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
+}
+
+/// The permissions of a mode, whose type depends on the system.
+pub(crate) fn mode_of(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits as RawMode)
 }
 
 /// Whether a file holds no more than the id of a process.

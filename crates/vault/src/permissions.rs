@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::fs::{Gid, Mode, Uid};
+use rustix::fs::{Gid, Uid};
 
-use crate::dir::Metadata;
+use crate::dir::{Metadata, mode_of};
 
 /// The set-uid, set-gid and sticky bits of a mode.
 pub(crate) const SPECIAL_BITS: u32 = 0o7000;
@@ -39,7 +39,7 @@ pub(crate) fn copy_permissions(from: &File, to: &File) -> io::Result<()> {
         access.drop_named();
     }
     attributes::remove_acl(to)?;
-    Ok(rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode()))?)
+    Ok(rustix::fs::fchmod(to, mode_of(access.mode()))?)
 }
 
 pub(crate) const READ: u16 = 4;
