@@ -121,9 +121,11 @@ impl HeadCache {
         let is_known = |path: &String, fingerprint: &FileFingerprint| {
             self.on_disk.get(path).is_some_and(|known| known.is_settled && known.fingerprint == *fingerprint)
         };
+        // Of its own: reading the history may have taken all of the other time.
+        let deadline = Instant::now() + self.git.patience();
         let mut unknown: Vec<(&str, Vec<String>)> = Vec::new();
         for (path, _) in files.iter().filter(|(path, fingerprint)| !is_known(path, fingerprint)) {
-            let ids = root.open(path).and_then(|mut file| ids_of(&mut file, IdKind::of(&self.head), self.deadline));
+            let ids = root.open(path).and_then(|mut file| ids_of(&mut file, IdKind::of(&self.head), deadline));
             match ids {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(GitError::TooSlow(self.git.patience()));
