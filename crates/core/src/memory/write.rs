@@ -50,6 +50,10 @@ impl Memory {
         let draft = self.checked(draft)?;
         let meaning = if force { None } else { self.meaning_of(&draft) };
         let changes = creation(draft.clone(), 0);
+        if !force {
+            // While memory is still being read, this waits here, and not where other writes wait for it.
+            drop(self.follower.view()?);
+        }
         self.checked_at_head(|head| {
             if !self.is_repeated(author)?
                 && let Some(duplicate) = self.duplicate_of(&draft, force, meaning.as_deref())?

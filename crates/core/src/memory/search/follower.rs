@@ -267,7 +267,10 @@ impl LogFollower {
 
     /// Reads everything. The indexes are locked for a batch at a time, so that queries can see what has been read.
     fn read_all(&self) -> Result<(), MemoryFailure> {
-        *self.derived.write() = DerivedIndexes { head: self.store.head()?, ..DerivedIndexes::default() };
+        let head = self.store.head()?;
+        // What was cached for relations during an earlier read that failed is out of date.
+        let relations = self.derived.read().relations + 1;
+        *self.derived.write() = DerivedIndexes { head, relations, ..DerivedIndexes::default() };
         let mut after = EntityId(0);
         loop {
             let entities = self.store.entities_after(after, BATCH)?;
