@@ -83,11 +83,18 @@ async function draft(browser) {
     await held.opened;
     await route.continue();
   });
+  // The event that the layout is there comes after the draft, however fast the server is.
+  const drawn = gate();
+  await tab.route("**/api/events", async (route) => {
+    await drawn.opened;
+    await route.continue();
+  });
   await enter();
   await tab.evaluate(() => (location.hash = "#/graph"));
   await tab.waitForSelector("[data-drawn]");
   const hint = () => tab.$eval(".graph-hint", (hint) => hint.textContent);
   check("the draft is shown, and the page says so", (await hint()) === "Laying out 10,000 notes…" && (await tab.$(".graph[aria-busy=true]")) !== null, await hint());
+  drawn.open();
   check("the page asks again by itself", await until(async () => asked > 1, 60_000), asked);
   held.open();
   const settled = () => tab.evaluate(() => window.quipuScene.model.data.settled && !document.querySelector("main [aria-busy=true]"));

@@ -48,6 +48,12 @@ pub struct Layout {
 /// The share of new nodes up to which the others stay exactly where they were.
 const FEW_NEW: f64 = 0.2;
 
+/// Whether all nodes with a position stay where they are, because few are new. The draft is the layout then.
+pub fn keeps_known(nodes: &[LayoutNode]) -> bool {
+    let known = nodes.iter().filter(|node| node.before.is_some()).count();
+    known > 0 && (nodes.len() - known) as f64 <= FEW_NEW * nodes.len() as f64
+}
+
 /// Lays a graph out. Edges are pairs of indexes into `nodes`; loops, duplicates and indexes out of range are ignored.
 pub fn layout(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
     lay_out(nodes, edges, true)
@@ -61,10 +67,8 @@ pub fn draft(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
 fn lay_out(nodes: &[LayoutNode], edges: &[(u32, u32)], settles: bool) -> Layout {
     let edges = simple_edges(nodes.len(), edges);
     let communities = communities(nodes.len(), &edges);
-    let known = nodes.iter().filter(|node| node.before.is_some()).count();
-    let has_few_new = known > 0 && (nodes.len() - known) as f64 <= FEW_NEW * nodes.len() as f64;
     let mut positions =
-        if has_few_new { seeding::keep(nodes, &edges) } else { arrange(nodes, &edges, &communities, settles) };
+        if keeps_known(nodes) { seeding::keep(nodes, &edges) } else { arrange(nodes, &edges, &communities, settles) };
     for point in &mut positions {
         if !(point.x.is_finite() && point.y.is_finite()) {
             *point = Point::default();

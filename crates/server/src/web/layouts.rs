@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use quipu_layout::{Layout, LayoutNode, Point, draft, layout};
+use quipu_layout::{Layout, LayoutNode, Point, draft, keeps_known, layout};
 use quipu_own_folder::OwnFolder;
 use quipu_tools::WholeGraph;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -90,16 +90,21 @@ impl Layouts {
             std::thread::Builder::new().name("layout".into()).spawn(move || run.until_none_waits())?;
             progress.is_running = true;
         }
-        while !self.has_settled.wait_until(&mut progress, until).timed_out() {
+        loop {
+            let is_over = self.has_settled.wait_until(&mut progress, until).timed_out();
             if let Some(known) = known(&progress) {
                 return Ok(known);
+            }
+            if is_over {
+                break;
             }
         }
         let before = progress.last.as_ref().map(|known| known.positions.clone());
         drop(progress);
         let before = before.unwrap_or_else(|| Arc::new(self.read().unwrap_or_default()));
-        let layout = Arc::new(draft(&nodes(graph, &seeds, &before), &pairs(graph)));
-        Ok(Arranged { layout, settled: false })
+        let nodes = nodes(graph, &seeds, &before);
+        let layout = Arc::new(draft(&nodes, &pairs(graph)));
+        Ok(Arranged { layout, settled: keeps_known(&nodes) })
     }
 
     fn lay_out(&self, graph: &WholeGraph) {
@@ -239,7 +244,6 @@ mod tests {
         let large = Arc::new(graph(1_000));
         let first = layouts.of_graph(&large, Duration::ZERO).unwrap();
         assert!(!first.settled && first.layout.positions.len() == 1_000);
-        assert_eq!(layouts.made(), 0);
         let last = layouts.of_graph(&large, Duration::from_secs(60)).unwrap();
         assert!(last.settled && last.layout.positions != first.layout.positions);
         assert_eq!((layouts.made(), &last.layout.communities), (1, &first.layout.communities));
