@@ -1,6 +1,6 @@
 //! A whole write undone: every file of a move with its rewritten links, or none.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{NoteError, Writing};
 use crate::index::{FileBatch, IndexError, Moves, WrittenFile};
@@ -175,8 +175,8 @@ impl Knowledge {
 
 /// Whether a later write undid exactly what this one did.
 fn is_undo(later: &LoggedWrite, logged: &LoggedWrite) -> bool {
-    let is_done = |file: &LoggedFile| later.files.iter().any(|other| is_same_step(other, &undone(file)));
-    later.files.len() == logged.files.len() && logged.files.iter().all(is_done)
+    let done: FxHashSet<_> = later.files.iter().map(step).collect();
+    later.files.len() == logged.files.len() && logged.files.iter().all(|file| done.contains(&step(&undone(file))))
 }
 
 /// What an undo does to a file that a write changed.
@@ -191,10 +191,9 @@ fn undone(file: &LoggedFile) -> LoggedFile {
     }
 }
 
-fn is_same_step(one: &LoggedFile, other: &LoggedFile) -> bool {
-    let key =
-        |file: &LoggedFile| (file.action, file.path.clone(), file.from.clone(), file.after.map(|after| after.hash));
-    key(one) == key(other)
+/// What a write did to a file, for comparison.
+fn step(file: &LoggedFile) -> (NoteAction, VaultPath, Option<VaultPath>, Option<ContentHash>) {
+    (file.action, file.path.clone(), file.from.clone(), file.after.map(|after| after.hash))
 }
 
 fn changed_since(number: WriteNumber, error: WriteError) -> NoteError {

@@ -159,7 +159,7 @@ impl LoggedVersion {
 }
 
 /// An action on a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoteAction {
     Create,
     /// New text.
