@@ -238,7 +238,9 @@ impl Operand {
                 field.name()
             )));
         };
-        let text = link_target(text.trim());
+        // Links in properties are compared by what they name; a title may have brackets itself.
+        let is_link = matches!(field.kind(), FieldKind::Any | FieldKind::Note);
+        let text = if is_link { link_target(text.trim()) } else { text.trim() };
         let folded = fold(text);
         let wanted = Self {
             number: text.parse().ok().filter(|number: &f64| number.is_finite()),

@@ -119,6 +119,9 @@ fn a_link_equals_the_name_of_its_note() {
     };
     assert_eq!(total("lt", "2025-03-01"), 1, "a link to a daily note is its date");
     assert_eq!(total("contains", "and [[Ada"), 1, "not one link");
+    let titled = Harness::new("//- a.md\n---\ntitle: \"[[x]]\"\n---\n");
+    let title = json!([{"field": "title", "op": "eq", "value": "[[x]]"}]);
+    assert_eq!(titled.call("query_nodes", json!({ "where": title }))["total"], 1, "a title is no link");
 }
 
 #[test]
