@@ -45,7 +45,7 @@ const TITLES: [&str; 16] = [
 ];
 
 /// Verbs of which mostly a person is the subject.
-const VERBS: [&str; 39] = [
+const VERBS: [&str; 36] = [
     "says",
     "said",
     "say",
@@ -82,10 +82,10 @@ const VERBS: [&str; 39] = [
     "wanted",
     "described",
     "recommends",
-    "met",
-    "spoke",
-    "talked",
 ];
+
+/// Others that do so only behind the name: what is spoken is a language.
+const VERBS_AFTER: [&str; 3] = ["met", "spoke", "talked"];
 
 /// Verbs of which mostly a person is the object.
 const VERBS_BEFORE: [&str; 12] =
@@ -344,7 +344,7 @@ impl SpellingScan {
         let has_address = !ends_there && after.contains('@');
         let is_person = VERBS_BEFORE.contains(&before.as_str())
             || VERBS.contains(&before.as_str())
-            || (!ends_there && VERBS.contains(&after.as_str()))
+            || (!ends_there && [&VERBS[..], &VERBS_AFTER].iter().any(|verbs| verbs.contains(&after.as_str())))
             || (before == "by" && DONE_BY.contains(&before_that.as_str()))
             || (before == "with" && BEFORE_WITH.contains(&before_that.as_str()));
         let tells = |word: Option<&&str>, kinds: &[(&str, &'static str)]| {
@@ -545,6 +545,7 @@ mod tests {
             "Install Python first.\nPlease install it.\nInstall Python again.",
             "Getting Started\nGetting Started: more\nGetting Started",
             "Project: late. Projects start.",
+            "He spoke Russian.",
         ] {
             assert_eq!(found(text), [], "{text}");
         }
