@@ -12,13 +12,17 @@ use crate::truncate::{beginning, truncate};
 /// Characters that embedded notes add to an answer.
 const MAX_ADDED: usize = 20_000;
 
+/// Embedded notes that one answer reads: those without text add nothing to its length.
+const MAX_EMBEDDED: usize = 200;
+
 /// Embedded notes may embed others, so deep.
 const MAX_DEPTH: usize = 3;
 
 /// A part of a note's text with its embedded notes in place, together at most `max_chars` characters, and how many bytes of
 /// `content` it covers. Attachments, broken embeds and cycles stay as written.
 pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_chars: usize) -> (String, usize) {
-    let mut resolver = EmbedResolver { call, snapshot: &read.snapshot, open: vec![read.key], room: 0, left: 0 };
+    let mut resolver =
+        EmbedResolver { call, snapshot: &read.snapshot, open: vec![read.key], room: 0, to_read: MAX_EMBEDDED, left: 0 };
     let mut resolved = String::with_capacity(content.len());
     let (mut passed, mut room, mut to_add) = (0, max_chars, MAX_ADDED);
     for site in embeds(content) {
@@ -52,6 +56,8 @@ struct EmbedResolver<'c> {
     open: Vec<NoteKey>,
     /// Characters that embedded notes may still add.
     room: usize,
+    /// Embedded notes that may still be read.
+    to_read: usize,
     /// Embedded notes that were left out or cut.
     left: usize,
 }
@@ -75,10 +81,11 @@ impl EmbedResolver<'_> {
         let source = *self.open.last()?;
         let is_it = |link: &Link| link.syntax == LinkSyntax::Embed && link.target == target;
         let key = self.snapshot.links(source).find(|resolved| is_it(resolved.link))?.target?;
-        if self.open.contains(&key) || self.open.len() > MAX_DEPTH || self.room == 0 {
+        if self.open.contains(&key) || self.open.len() > MAX_DEPTH || self.room == 0 || self.to_read == 0 {
             self.left += 1;
             return None;
         }
+        self.to_read -= 1;
         let body = self.call.knowledge.bodies(self.snapshot, &[key]).pop().flatten()?;
         let part = match fragment {
             Some(fragment) => part_of(&body, fragment),
@@ -108,6 +115,8 @@ fn part_of<'b>(body: &'b str, fragment: &str) -> Option<&'b str> {
     };
     let mark = format!("^{id}");
     let (mut block, mut start) = (0, 0);
+    // The same for all empty lines in a row, so it is looked up once for them.
+    let mut is_mark_below = None;
     for line in body.split_inclusive('\n') {
         let (text, end) = (line.trim(), start + line.trim_end().len());
         if is_list_item(text) {
@@ -119,8 +128,14 @@ fn part_of<'b>(body: &'b str, fragment: &str) -> Option<&'b str> {
             return Some(body[block..end - mark.len()].trim_end());
         }
         start += line.len();
-        let is_mark_below = || body[start..].trim_start().starts_with(mark.as_str());
-        if text.starts_with('#') || text.is_empty() && !is_mark_below() {
+        let ends_block = match text.is_empty() {
+            true => !*is_mark_below.get_or_insert_with(|| body[start..].trim_start().starts_with(mark.as_str())),
+            false => {
+                is_mark_below = None;
+                text.starts_with('#')
+            }
+        };
+        if ends_block {
             block = start;
         }
     }
@@ -131,4 +146,17 @@ fn is_list_item(line: &str) -> bool {
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_numbered = number.len() < line.len() && (number.starts_with(". ") || number.starts_with(") "));
     is_numbered || ["- ", "* ", "+ "].iter().any(|marker| line.starts_with(marker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_found_across_any_number_of_empty_lines() {
+        let empty = "\n".repeat(1_000_000);
+        assert_eq!(part_of(&format!("one\n\ntwo\n{empty}^a\n"), "^a"), Some("two"));
+        assert_eq!(part_of(&format!("one ^a\n{empty}two ^b\n"), "^b"), Some("two"));
+        assert_eq!(part_of(&format!("one\n{empty}two\n"), "^a"), None);
+    }
 }

@@ -337,6 +337,14 @@ All around [[GraphCore]].
     }
 
     #[test]
+    fn embedded_notes_without_text_are_read_up_to_a_limit() {
+        let harness = Harness::new(&format!("//- a.md\n{}\n//- b.md\n^p\n", "![[b#^p]]".repeat(250)));
+        let called = harness.called("get_node", json!({"id": "a.md", "resolve_embeds": true, "max_chars": 50_000}));
+        let told = "\"a.md\": 50 embedded notes are not shown in full; read them by their id";
+        assert!(called.warnings.iter().any(|warning| warning == told), "{:?}", called.warnings);
+    }
+
+    #[test]
     fn embedded_notes_count_for_max_chars() {
         let long = "word ".repeat(4_000);
         let harness = Harness::new(&format!(
