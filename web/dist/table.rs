@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-BPO5CH7P.js",
+        path: "/assets/app-TQHZUDPT.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"6ceadb45a6b3e011\"",
-        bytes: include_bytes!("assets/app-BPO5CH7P.js"),
-        gzip: include_bytes!("gzip/assets/app-BPO5CH7P.js.gz"),
+        etag: "\"f7e4e55260a714e6\"",
+        bytes: include_bytes!("assets/app-TQHZUDPT.js"),
+        gzip: include_bytes!("gzip/assets/app-TQHZUDPT.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-K5FLJGOI.js",
+        path: "/assets/chunk-CAPQYB5N.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"92df26d408cc1513\"",
-        bytes: include_bytes!("assets/chunk-K5FLJGOI.js"),
-        gzip: include_bytes!("gzip/assets/chunk-K5FLJGOI.js.gz"),
+        etag: "\"31b2e8774e52aac3\"",
+        bytes: include_bytes!("assets/chunk-CAPQYB5N.js"),
+        gzip: include_bytes!("gzip/assets/chunk-CAPQYB5N.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-AEPQYGIR.js",
+        path: "/assets/graph-572U4LXF.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"2662ba4e26aed34f\"",
-        bytes: include_bytes!("assets/graph-AEPQYGIR.js"),
-        gzip: include_bytes!("gzip/assets/graph-AEPQYGIR.js.gz"),
+        etag: "\"ee799bf1d25ac10e\"",
+        bytes: include_bytes!("assets/graph-572U4LXF.js"),
+        gzip: include_bytes!("gzip/assets/graph-572U4LXF.js.gz"),
     },
     Asset {
         path: "/assets/style-QKR3VDQG.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"9303add9d4159b17\"",
+        etag: "\"efaf2d91960f27f1\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

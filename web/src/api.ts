@@ -48,8 +48,11 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
     throw new ApiError(0, "the server does not answer");
   }
   if (response.status === 401) {
-    setToken(null);
-    onSignedOut(own?.startsWith("qx_") ? "session" : "token");
+    // Once for all requests of a token, and not for one that was replaced meanwhile.
+    if (own && own === token()) {
+      setToken(null);
+      onSignedOut(own.startsWith("qx_") ? "session" : "token");
+    }
     throw new ApiError(401, "the session has ended");
   }
   return response;
