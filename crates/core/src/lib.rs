@@ -18,6 +18,7 @@ pub mod staleness;
 pub mod suggest;
 pub mod sync;
 
+mod calendar;
 mod diff;
 mod dot_products;
 mod knowledge;

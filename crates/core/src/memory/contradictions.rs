@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::model::{Observation, ObservationId};
+use crate::calendar::{MONTHS, WEEKDAYS};
 
 /// Words that turn a statement into its opposite.
 const NEGATIONS: [&str; 7] = ["not", "no", "never", "without", "cannot", "nicht", "kein"];
@@ -20,23 +21,6 @@ const MIN_WORDS: usize = 2;
 
 /// Words before the day of an event, which may happen again on another day.
 const BEFORE_DAYS: [&str; 2] = ["on", "at"];
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// Words before the month or weekday of a plan. In `the report for March is done` the month names the subject.
 const BEFORE_MONTHS: [&str; 6] = ["in", "on", "by", "until", "is", "due"];

@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::calendar::{MONTHS, WEEKDAYS};
 use crate::memory::name_key;
 
 /// Confidence by evidence.
@@ -121,88 +122,13 @@ const PEOPLE: [&str; 14] = [
     "contact",
 ];
 
-/// Words that have a capital letter in English, or begin a sentence, and name nothing.
-const COMMON: [&str; 80] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "english",
-    "german",
-    "french",
-    "spanish",
-    "japanese",
-    "chinese",
-    "i",
-    "you",
-    "he",
-    "she",
-    "we",
-    "they",
-    "who",
-    "someone",
-    "everyone",
-    "the",
-    "a",
-    "an",
-    "this",
-    "that",
-    "these",
-    "those",
-    "in",
-    "on",
-    "at",
-    "for",
-    "if",
-    "when",
-    "while",
-    "after",
-    "before",
-    "and",
-    "but",
-    "or",
-    "so",
-    "my",
-    "our",
-    "your",
-    "his",
-    "her",
-    "their",
-    "its",
-    "with",
-    "from",
-    "by",
-    "to",
-    "as",
-    "also",
-    "then",
-    "ask",
-    "call",
-    "email",
-    "meet",
-    "met",
-    "see",
-    "read",
-    "thanks",
-    "thank",
-    "talk",
-    "write",
-    "tell",
+/// Words beside months and weekdays that have a capital letter in English, or begin a sentence, and name nothing.
+const COMMON: [&str; 61] = [
+    "english", "german", "french", "spanish", "japanese", "chinese", "i", "you", "he", "she", "we", "they", "who",
+    "someone", "everyone", "the", "a", "an", "this", "that", "these", "those", "in", "on", "at", "for", "if", "when",
+    "while", "after", "before", "and", "but", "or", "so", "my", "our", "your", "his", "her", "their", "its", "with",
+    "from", "by", "to", "as", "also", "then", "ask", "call", "email", "meet", "met", "see", "read", "thanks", "thank",
+    "talk", "write", "tell",
 ];
 
 /// The type that the last word of a name tells.
@@ -337,7 +263,10 @@ impl SpellingScan {
 
     /// A run of words with capital letters.
     fn run(&mut self, tokens: &[SpelledToken<'_>], run: std::ops::Range<usize>, line: usize, is_inside: bool) {
-        let is_common = |at: &usize| COMMON.contains(&tokens[*at].word.to_lowercase().as_str());
+        let is_common = |at: &usize| {
+            let word = tokens[*at].word.to_lowercase();
+            [&COMMON[..], &MONTHS, &WEEKDAYS].iter().any(|words| words.contains(&word.as_str()))
+        };
         let start = run.clone().find(|at| !is_common(at)).unwrap_or(run.end);
         let is_inside = is_inside || start > run.start;
         let words: Vec<&str> = tokens[start..run.end].iter().map(|token| token.word).collect();
