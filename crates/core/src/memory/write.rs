@@ -52,7 +52,7 @@ impl Memory {
         let changes = creation(draft.clone(), 0);
         if !force {
             // While memory is still being read, this waits here, and not where other writes wait for it.
-            drop(self.follower.view()?);
+            self.follower.read_first()?;
         }
         self.checked_at_head(|head| {
             if !self.is_repeated(author)?

@@ -67,8 +67,7 @@ struct EndOfReadAhead<'a>(&'a LogFollower);
 
 impl Drop for EndOfReadAhead<'_> {
     fn drop(&mut self) {
-        *self.0.is_ahead.lock() = false;
-        self.0.read.notify_all();
+        self.0.end_wait();
     }
 }
 
@@ -127,6 +126,17 @@ impl LogFollower {
     pub(in crate::memory) fn read_ahead(&self) -> Result<(), MemoryFailure> {
         let _end = EndOfReadAhead(self);
         self.view().map(drop)
+    }
+
+    /// Reads everything, if that was not done yet.
+    pub(in crate::memory) fn read_first(&self) -> Result<(), MemoryFailure> {
+        if self.derived.read().is_whole { Ok(()) } else { self.view().map(drop) }
+    }
+
+    /// Queries no longer wait for a thread that reads ahead.
+    fn end_wait(&self) {
+        *self.is_ahead.lock() = false;
+        self.read.notify_all();
     }
 
     /// Waits for a thread that reads ahead; after a while, the number of entities that it has read.
@@ -305,7 +315,7 @@ impl LogFollower {
         self.catch_up(&mut derived)?;
         derived.is_whole = true;
         drop(derived);
-        drop(EndOfReadAhead(self));
+        self.end_wait();
         Ok(())
     }
 
