@@ -79,6 +79,10 @@ impl Offer {
     /// Removes advice that names other tools from the warnings and the error of a response: such clauses, except the first, which
     /// says what happened. `may` tells which of the offered tools the caller may use.
     pub fn fit(&self, response: &mut ToolResponse, may: impl Fn(Access) -> bool) {
+        // Most responses have no advice.
+        if response.warnings.is_empty() && matches!(response.reply, Reply::Answer(_)) {
+            return;
+        }
         let has = |name: &str| self.handles.iter().any(|tool| tool.name == name && may(tool.access));
         let missing: Vec<&str> = every_tool().iter().map(|tool| tool.name).filter(|name| !has(name)).collect();
         response.warnings.iter_mut().for_each(|warning| drop_advice(warning, &missing));
