@@ -91,9 +91,8 @@ pub(super) fn ids_of(file: &mut File, kind: IdKind, deadline: Instant) -> io::Re
     let pointer =
         format!("version https://git-lfs.github.com/spec/v1\noid sha256:{:x}\nsize {bytes}\n", content.finalize());
     let mut ids = vec![blob.id(), kind.id(pointer.as_bytes())];
-    let with_lf = with_lf(&text);
-    if with_lf.len() < text.len() {
-        ids.push(kind.id(&with_lf));
+    if text.windows(2).any(|pair| pair == b"\r\n") {
+        ids.push(kind.id(&with_lf(&text)));
     }
     Ok(ids)
 }
