@@ -2,6 +2,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -111,6 +112,20 @@ export function started(place, words, pattern) {
   });
 }
 
+/** A port that was free a moment ago, for a server that comes back at the same address. */
+export const freePort = () =>
+  new Promise((resolve, reject) => {
+    const listener = createServer().once("error", reject);
+    listener.listen(0, "127.0.0.1", () => {
+      const { port } = listener.address();
+      listener.close(() => resolve(port));
+    });
+  });
+
+/** A server over HTTP. An address that is taken is an error, whose text has the words `while listening at`. */
+export const serve = (place, port, ...options) =>
+  started(place, ["serve", place.vault, "--http", `127.0.0.1:${port}`, ...options], /INFO listening at/);
+
 export const open = async (place, ...options) => {
   const { child, match } = await started(place, ["open", place.vault, "--no-browser", ...options], /(http:\/\/\S+)\/#k=(\w+)/);
   return { child, base: match[1], secret: match[2] };
@@ -192,8 +207,9 @@ export async function explorer(browser, place, ...options) {
 export async function served(browser, place, ...options) {
   const words = quipu(place, "token", "new", "--name", "explorer-test", "--scope", "read");
   const token = words.split(/\s+/).find((word) => word.length > 20) ?? words;
-  const address = `127.0.0.1:${40_000 + (process.pid % 20_000)}`;
-  const start = async () => ({ child } = await started(place, ["serve", place.vault, "--http", address, ...options], /listening at/));
+  const port = await freePort();
+  const address = `127.0.0.1:${port}`;
+  const start = async () => ({ child } = await serve(place, port, ...options));
   let child;
   await start();
   const ask = async (path) => (await fetch(`http://${address}${path}`, { headers: { authorization: `Bearer ${token}` } })).json();
