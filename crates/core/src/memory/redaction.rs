@@ -35,25 +35,26 @@ impl RedactionScope {
 
     /// Adds what one log entry shows to belong to it. Call it for every entry, newest first. `entity_of` is the present entity
     /// of an observation, and `exists` whether an entity is there: what is another's now is not redacted.
-    pub fn widen(
+    pub fn widen<E>(
         &mut self,
         change: &LoggedChange,
-        exists: impl Fn(EntityId) -> bool,
-        entity_of: impl Fn(ObservationId) -> Option<EntityId>,
-    ) {
+        exists: impl Fn(EntityId) -> Result<bool, E>,
+        entity_of: impl Fn(ObservationId) -> Result<Option<EntityId>, E>,
+    ) -> Result<(), E> {
         for (from, into) in merges(change) {
-            if self.entities.contains(&into) && !exists(from) {
+            if self.entities.contains(&into) && !exists(from)? {
                 self.entities.insert(from);
             }
         }
         for item in change.steps.iter().flat_map(|(before, after)| before.iter().chain(after)) {
             if let MemoryItem::Observation(Observation { id, entity, .. }) = item
                 && self.entities.contains(entity)
-                && entity_of(*id).is_none_or(|now| self.entities.contains(&now))
+                && entity_of(*id)?.is_none_or(|now| self.entities.contains(&now))
             {
                 self.observations.insert(*id);
             }
         }
+        Ok(())
     }
 
     /// Whether an item is among them. A relation is, if one of its entities is.
@@ -112,5 +113,33 @@ impl MemoryItem {
                 Self::Relation(Relation { relation_type: format!("[redacted {}]", relation.id), ..relation })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::ChangeNumber;
+
+    #[test]
+    fn failed_look_up_does_not_make_the_scope_smaller() {
+        let observation = Observation {
+            id: ObservationId(1),
+            entity: EntityId(7),
+            text: String::new(),
+            created_ns: 0,
+            updated_ns: 0,
+        };
+        let change = LoggedChange {
+            number: ChangeNumber(1),
+            author: Author { client: String::new(), tool: String::new(), at_ns: 0, request: None },
+            undoes: None,
+            undone_by: None,
+            steps: vec![(None, Some(MemoryItem::Observation(observation)))],
+        };
+        let mut scope = RedactionScope::of(TextOwner::Entity(EntityId(7)));
+        assert_eq!(scope.widen(&change, |_| Ok(true), |_| Err("disk error")), Err("disk error"));
+        assert_eq!(scope.widen::<&str>(&change, |_| Ok(true), |_| Ok(None)), Ok(()));
+        assert!(scope.owners().any(|owner| owner == TextOwner::Observation(ObservationId(1))));
     }
 }

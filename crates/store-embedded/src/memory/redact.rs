@@ -98,16 +98,18 @@ pub(super) fn rewrite_file(db: &Connection) -> rusqlite::Result<bool> {
 
 fn scope_of(tx: &Transaction<'_>, owner: TextOwner) -> Result<RedactionScope, RedactFault> {
     let mut scope = RedactionScope::of(owner);
-    let exists = |id: EntityId| read::entity(tx, id).is_ok_and(|entity| entity.is_some());
-    let is_gone = matches!(owner, TextOwner::Entity(id) if !exists(id));
+    let exists = |id: EntityId| read::entity(tx, id).map(|entity| entity.is_some());
+    let is_gone = match owner {
+        TextOwner::Entity(id) => !exists(id)?,
+        TextOwner::Observation(_) => false,
+    };
     let mut absorbed = None;
     each_change(tx, |change| {
         if is_gone && absorbed.is_none() && change.undone_by.is_none() && change.undoes.is_none() {
             absorbed = merges(&change).find(|(from, _)| TextOwner::Entity(*from) == owner).map(|(_, into)| into);
         }
-        let entity_of = |id| read::observation(tx, id).ok().flatten().map(|seen| seen.entity);
-        scope.widen(&change, exists, entity_of);
-        Ok(())
+        let entity_of = |id| read::observation(tx, id).map(|found| found.map(|observation| observation.entity));
+        Ok(scope.widen(&change, exists, entity_of)?)
     })?;
     match absorbed {
         Some(by) => Err(Refusal::Absorbed { by }.into()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use deadpool_postgres::Transaction;
-use quipu_core::memory::{EntityId, RedactionScope, merges};
+use quipu_core::memory::{EntityId, ObservationId, RedactionScope, merges};
 use quipu_core::ports::{Author, ChangeNumber, MemoryChange, MemoryItem, Redaction, Refusal, TextOwner};
 
 use super::load::{self, Needs};
@@ -80,7 +80,8 @@ async fn scope_of(
             if let Some((_, by)) = absorbed {
                 return Ok(Err(Refusal::Absorbed { by }));
             }
-            scope.widen(change, exists, |id| observations.get(&id.0).copied().map(EntityId));
+            let entity_of = |id: ObservationId| Ok(observations.get(&id.0).copied().map(EntityId));
+            scope.widen::<DatabaseError>(change, |id| Ok(exists(id)), entity_of)?;
         }
     }
 }

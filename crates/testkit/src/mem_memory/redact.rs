@@ -1,5 +1,7 @@
 //! Redaction in plain maps.
 
+use std::convert::Infallible;
+
 use quipu_core::memory::{EntityId, RedactionScope, merges};
 use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryChange, Redaction, Refusal, TextOwner};
 
@@ -23,7 +25,8 @@ impl State {
             if let Some((_, by)) = absorbed {
                 return Err(Refusal::Absorbed { by });
             }
-            scope.widen(change, exists, |id| self.observations.get(&id).map(|seen| seen.entity));
+            let entity_of = |id| Ok(self.observations.get(&id).map(|observation| observation.entity));
+            let Ok(()) = scope.widen::<Infallible>(change, |id| Ok(exists(id)), entity_of);
         }
         let (delete, missing) = match owner {
             TextOwner::Entity(id) => (MemoryChange::DeleteEntity { id }, Refusal::NoEntity(id)),
