@@ -74,10 +74,10 @@ pub struct RecentChangePage {
 /// Why the logs could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecentError {
-    /// That of notes.
+    /// The changes of notes could not be read.
     #[error(transparent)]
     Notes(#[from] IndexError),
-    /// That of memory.
+    /// The changes of memory could not be read.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }

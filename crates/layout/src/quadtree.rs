@@ -14,10 +14,10 @@ pub(crate) struct Quadtree {
 struct QuadCell {
     centre: Point,
     half: f32,
-    /// Of all nodes below.
+    /// The mass of all nodes below.
     mass: f32,
     middle: Point,
-    /// Of four children; 0 for none, since the root is no child.
+    /// Index of the first of four children; 0 for none, since the root is no child.
     children: u32,
 }
 

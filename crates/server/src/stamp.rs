@@ -17,12 +17,12 @@ pub(crate) struct PathStamp {
 }
 
 impl PathStamp {
-    /// Of the file itself, or of a symlink in its place; `None` if neither exists.
+    /// The stamp of the file itself, or of a symlink in its place; `None` if neither exists.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         file.symlink_metadata().ok().map(|metadata| Self::from(&metadata))
     }
 
-    /// Of a symlink's target, if it exists.
+    /// The stamp of a symlink's target, if it exists.
     #[cfg(feature = "oauth")]
     pub(crate) fn of_target(file: &Path) -> Option<Self> {
         file.metadata().ok().map(|metadata| Self::from(&metadata))

@@ -183,7 +183,7 @@ fn cost(work: impl FnOnce()) -> (Duration, Duration) {
     (wall, thread_time() - before)
 }
 
-/// Of the calling thread; zero where the system does not say.
+/// CPU time of the calling thread; zero where the system does not say.
 fn thread_time() -> Duration {
     #[cfg(unix)]
     return clock(rustix::time::ClockId::ThreadCPUTime);
@@ -191,7 +191,7 @@ fn thread_time() -> Duration {
     Duration::ZERO
 }
 
-/// Of this process, all threads; zero where the system does not say.
+/// CPU time of this process, all threads; zero where the system does not say.
 fn cpu_time() -> Duration {
     #[cfg(unix)]
     return clock(rustix::time::ClockId::ProcessCPUTime);

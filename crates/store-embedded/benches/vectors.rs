@@ -184,7 +184,7 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
-/// Of this process, all threads; zero where the system does not say.
+/// CPU time of this process, all threads; zero where the system does not say.
 fn cpu_time() -> Duration {
     #[cfg(unix)]
     return rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime).try_into().unwrap();

@@ -21,11 +21,11 @@ pub struct Overview {
     pub broken_links: usize,
     /// Notes without an edge.
     pub orphans: usize,
-    /// Of memory.
+    /// Entities in memory.
     pub entities: u64,
-    /// Of memory.
+    /// Observations in memory.
     pub observations: u64,
-    /// Of memory.
+    /// Relations in memory.
     pub relations: u64,
     /// Passages with a vector.
     pub embedded: usize,

@@ -27,11 +27,11 @@ const MENTIONS: &str = "mentions";
 pub struct WholeGraph {
     /// Names that the columns refer to by number.
     pub folders: Vec<String>,
-    /// Of notes.
+    /// Types of notes.
     pub types: Vec<String>,
-    /// Of notes.
+    /// Tags of notes.
     pub tags: Vec<String>,
-    /// Of edges.
+    /// Types of links.
     pub link_types: Vec<String>,
     /// In order of id.
     pub notes: NoteColumns,

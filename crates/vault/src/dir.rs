@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::failpoint;
 use crate::trash::timestamp;
 
-/// Of the largest id of a process.
+/// Digits of the largest process id.
 pub(crate) const MAX_PID_DIGITS: u64 = 10;
 
 /// An open folder.

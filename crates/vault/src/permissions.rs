@@ -56,7 +56,7 @@ pub(crate) struct GroupRights {
 }
 
 impl GroupRights {
-    /// Of a file or folder, open.
+    /// Reads the rights of an open file or folder.
     pub(crate) fn of(file: impl AsFd, group: u32) -> io::Result<Self> {
         Ok(Self::by(&AccessList::of(&file)?, Metadata::of(&file)?.owner.1 == group))
     }
@@ -74,7 +74,7 @@ impl GroupRights {
         }
     }
 
-    /// Those of something in this folder, for who can enter it.
+    /// The rights that remain below `folder`: none for those who may not enter it.
     #[must_use]
     pub(crate) fn within(self, folder: Self) -> Self {
         let through = |rights: u16, folder: u16| if folder & ENTER == 0 { 0 } else { rights };

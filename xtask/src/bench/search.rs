@@ -16,7 +16,7 @@ use super::measure::{CALLS, FIRST_BUDGET, MEMORY_BUDGET, SEED, STARTS, resident_
 use super::table::{Budget, Table};
 use crate::shell::{self, cargo};
 
-/// Of a generated note.
+/// Sections of a generated note.
 const SECTIONS_A_NOTE: usize = 3;
 
 const WITHOUT: Budget = Some([5.0, 10.0, 25.0]);

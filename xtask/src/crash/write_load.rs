@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
     pub(super) writes: u64,
-    /// Those of them that are redactions.
+    /// Writes that are redactions.
     pub(super) redactions: u64,
 }
 

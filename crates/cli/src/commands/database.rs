@@ -71,7 +71,7 @@ impl GraphOption {
 /// The memory of a folder or of a graph.
 pub(super) struct CommandMemory {
     pub(super) memory: Arc<Memory>,
-    /// That of a folder.
+    /// The database of a folder's memory.
     pub(super) database: Option<Arc<MemoryDatabase>>,
 }
 

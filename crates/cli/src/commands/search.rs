@@ -82,7 +82,7 @@ struct Hit {
     path: String,
     title: String,
     heading: Option<String>,
-    /// Of the snippet, counted from 1.
+    /// Line of the snippet, counted from 1.
     line: usize,
     snippet: String,
     score: f32,

@@ -113,7 +113,7 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
 }
 
 impl TokenCommand {
-    /// Those of a folder, unless a database or a graph is named.
+    /// Works on the tokens of a folder, unless a database or a graph is named.
     pub(super) fn run(self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into());
         let now = now.expect("64 bits of nanoseconds reach 1677 to 2262");

@@ -95,7 +95,7 @@ pub(crate) struct Importer<'a> {
     related: std::collections::HashSet<(RefKey, RefKey, String)>,
     /// Relations and separate observations, whose entities may come later in the file.
     waiting: Vec<(ItemPosition, Record)>,
-    /// Those of earlier documents that refer to entities by name.
+    /// Records of earlier documents that refer to entities by name.
     for_names: Vec<(ItemPosition, Record)>,
     /// Whether the file so far has only documents, and no lines.
     only_documents: bool,

@@ -64,9 +64,9 @@ pub(super) struct Unchanged {
 
 /// The notes that a change may have affected.
 pub(super) struct ChangedSlots {
-    /// Those whose names may differ.
+    /// Notes whose names may differ.
     pub(super) names: Vec<NoteKey>,
-    /// Those of which anything may differ: text, links, or the notes that link to them.
+    /// Notes of which anything may differ: text, links, or the notes that link to them.
     pub(super) fields: Vec<NoteKey>,
 }
 

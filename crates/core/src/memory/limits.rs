@@ -1,12 +1,12 @@
 //! The maximum lengths of memory's texts in characters, for tools and imports.
 
-/// Of a name.
+/// Maximum characters of a name.
 pub const NAME: usize = 500;
-/// Of a type of entity or relation.
+/// Maximum characters of an entity or relation type.
 pub const TYPE: usize = 100;
-/// Of all aliases of an entity, with a character between them.
+/// Maximum characters of all aliases of an entity, with a separator between them.
 pub const ALIASES: usize = 5_000;
-/// Of a description.
+/// Maximum characters of a description.
 pub const DESCRIPTION: usize = 10_000;
-/// Of an observation.
+/// Maximum characters of an observation.
 pub const OBSERVATION: usize = 50_000;

@@ -131,7 +131,7 @@ pub trait MemoryStore: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Those of some texts, given by their hashes, whose vectors this process should compute, at most `limit`. The others are
+    /// Claims texts, given by their hashes, whose vectors this process should compute, at most `limit`. The others are
     /// being computed by other processes. A claim ends when the vector is stored, or by itself after a while.
     fn claim_texts(&self, _space: &str, hashes: &[i64], limit: usize) -> Result<Vec<i64>, MemoryFailure> {
         Ok(hashes.iter().take(limit).copied().collect())

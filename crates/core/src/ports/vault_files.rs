@@ -127,7 +127,7 @@ pub trait VaultFiles: NoteHistory {
 /// Files of a folder that are not notes.
 #[derive(Debug, Default)]
 pub struct OtherFiles {
-    /// Those that may be moved, sorted.
+    /// Files that may be moved, sorted.
     pub files: Vec<VaultPath>,
     /// Files and folders, these with `/` at the end, that stay: the vault's rules exclude them, so they must not be moved to
     /// where the rules include them; or they are symbolic links. Sorted.

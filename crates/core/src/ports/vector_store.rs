@@ -123,9 +123,9 @@ pub struct MissingVector {
 pub struct Coverage {
     /// Distinct passages of all notes.
     pub passages: usize,
-    /// Those with a vector of any grade.
+    /// Passages with a vector of any grade.
     pub embedded: usize,
-    /// Those with a vector of [`Grade::FULL`].
+    /// Passages with a vector of [`Grade::FULL`].
     pub full: usize,
 }
 

@@ -82,7 +82,7 @@ impl MeaningScale {
 pub(super) struct Similar {
     /// The closest, and those that words found.
     by_section: FxHashMap<(NoteKey, usize), f32>,
-    /// Of the last of the closest.
+    /// The lowest similarity among the nearest sections.
     least: f32,
 }
 

@@ -127,7 +127,7 @@ impl FoundNote {
 
 /// What is close to a query in meaning.
 struct Near {
-    /// Of the query.
+    /// The query's vector.
     vector: Vec<f32>,
     /// Closest first.
     hits: Vec<VectorHit>,

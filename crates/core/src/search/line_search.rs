@@ -137,7 +137,7 @@ impl Knowledge {
 
 impl LineIndex {
     /// All segments of a snapshot. Two searches may build the same segment; one of the two is cached.
-    /// Those that are not begun in time are as they were last.
+    /// Segments not begun in time are returned as they were last.
     fn updated(&self, sources: LineSources<'_>, until: Option<Instant>) -> Vec<LineSegment> {
         let (known, generation) = self.cached();
         let empty = LineSegment::default();

@@ -15,7 +15,6 @@ const MAX_WORD_CHARS: usize = 64;
 /// One word of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'t> {
-    /// Of which sort.
     pub kind: WordKind,
     /// Where it starts in the text.
     pub start: usize,

@@ -24,7 +24,7 @@ pub struct SummaryWeights {
 }
 
 impl SummaryWeights {
-    /// Those in use.
+    /// The weights in use.
     pub const CHOSEN: Self = Self { diversity: 0.7, lead: 0.5, title: 0.3 };
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Linear {
     pub(super) values: &'static [i8],
     /// `[outputs / 16][inputs / 64][16]`
     pub(super) scales: &'static [f32],
-    /// Of the same shape: corrects a group's sum for inputs that have 128 added.
+    /// In the shape of `scales`: corrects a group's sum for inputs that have 128 added.
     pub(super) offsets: &'static [i32],
     pub(super) bias: &'static [f32],
     pub(super) inputs: usize,

@@ -50,7 +50,7 @@ impl ChangeNotices {
 pub(super) struct FollowedNotes(Mutex<HashMap<NoteId, Vec<String>>>);
 
 impl FollowedNotes {
-    /// Those of these URIs that one client can subscribe to.
+    /// Keeps the URIs that one client can subscribe to.
     pub(super) fn acceptable(uris: Vec<String>) -> Vec<String> {
         uris.into_iter().filter(|uri| Registry::note_of_resource(uri).is_some()).take(MAX_FOLLOWED).collect()
     }

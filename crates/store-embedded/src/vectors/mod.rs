@@ -58,7 +58,7 @@ pub(crate) struct Vectors {
 #[derive(Default)]
 struct ChangesDuringLoad {
     notes: Vec<NewPassages>,
-    /// Of all spaces, with their number of new ones.
+    /// The new vectors of each space, by its name.
     vectors: Vec<(String, Put)>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct ListedPassage {
 /// The passages of a note in the catalog.
 pub(crate) struct NotePassages {
     pub(crate) key: NoteKey,
-    /// Of its file.
+    /// When its file last changed.
     pub(crate) modified_ns: i64,
     pub(crate) passages: Vec<ListedPassage>,
 }

@@ -48,7 +48,7 @@ pub(super) enum NewPassages {
 }
 
 impl NewPassages {
-    /// Of a change with the passages of its note.
+    /// Takes the passages of a changed note.
     pub(super) fn new(change: &NoteChange<'_>, passages: &[ListedPassage]) -> Self {
         match *change {
             NoteChange::Put { key, note, .. } => {

@@ -115,9 +115,9 @@ pub enum ConnectError {
 pub struct PoolStatus {
     /// Open connections.
     pub open: usize,
-    /// Those that no call uses.
+    /// Connections that no call uses.
     pub idle: usize,
-    /// Calls that wait for their share of them.
+    /// Calls that wait for a connection.
     pub waiting: usize,
     pub limit: usize,
 }

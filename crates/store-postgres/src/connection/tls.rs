@@ -51,9 +51,9 @@ impl TlsMode {
 /// The certificates that are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Roots {
-    /// Those of the system.
+    /// Root certificates of the system.
     System,
-    /// Those of a file.
+    /// Root certificates of a file.
     File(PathBuf),
 }
 

@@ -28,7 +28,7 @@ use super::hosts::Hosts;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, PostgresDatabase, Scope};
 use crate::graphs::Graph;
 
-/// Of the database's notifications. The payload is the id of a graph, or 0 for graphs and tokens themselves.
+/// Channel of the database's notifications. The payload is the id of a graph, or 0 for the lists of graphs and tokens.
 const CHANNEL: &str = "quipu";
 
 const SHARED: i64 = 0;

@@ -46,7 +46,7 @@ impl Git {
         Ok(ids)
     }
 
-    /// Those of some files that git stores in another form, which only its filters can tell: `filter` other than Git LFS,
+    /// The files of `paths` that git stores in another form, which only its filters can tell: `filter` other than Git LFS,
     /// `ident` and `working-tree-encoding`. Reads attributes; no filter runs.
     pub(super) fn converted<'a>(&self, paths: &[&'a str]) -> Result<HashSet<&'a str>, GitError> {
         if paths.is_empty() {

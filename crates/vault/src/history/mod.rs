@@ -38,7 +38,7 @@ const MAX_OUTSIDE: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct History {
     shared: HistoryFile,
-    /// Of this account.
+    /// Readable by this account alone.
     private: HistoryFile,
 }
 
