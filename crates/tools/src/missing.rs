@@ -23,7 +23,7 @@ pub(crate) fn near_hint(snapshot: &Snapshot, given: &str, name: impl Fn(&Note) -
     if near.is_empty() { String::new() } else { format!("; near names: {}", near.join(", ")) }
 }
 
-/// The same for an id.
+/// The message that no note has this id, with near names.
 pub(crate) fn missing_node(snapshot: &Snapshot, id: &str) -> String {
     missing(snapshot, "no note has the id", id, |note| note.id.as_str())
 }

@@ -13,7 +13,7 @@ use crate::tool::{Access, ToolInfo, Toolset};
 pub struct Offer {
     tools: Vec<ToolInfo>,
     options: RegistryOptions,
-    /// The same tools, whatever their descriptions leave out here.
+    /// The entries of `tools` in the list of all tools, with whole descriptions.
     handles: Vec<&'static ToolInfo>,
     /// These and the tools of all other toolsets.
     of_all_toolsets: Vec<&'static ToolInfo>,
@@ -33,7 +33,7 @@ impl Offer {
         Self::new(every_tool().iter().filter(|tool| names.contains(&tool.name)), options)
     }
 
-    /// The same without the tools that write.
+    /// This offer without the tools that write.
     pub fn reading(&self) -> Self {
         Self::new(self.of_all_toolsets(), RegistryOptions { read_only: true, ..self.options.clone() })
     }
@@ -71,7 +71,7 @@ impl Offer {
         self.handles.iter().copied().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }
 
-    /// The same in all toolsets.
+    /// Like [`Offer::find`], in all toolsets.
     pub fn find_in_all_toolsets(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
         self.of_all_toolsets().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }

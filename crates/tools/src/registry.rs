@@ -205,7 +205,7 @@ impl Registry {
         Self { knowledge, memory, tools, patience: Self::PATIENCE }
     }
 
-    /// The same with another time that calls wait for the first index.
+    /// Sets how long calls wait for the first index.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }

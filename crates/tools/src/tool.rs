@@ -82,7 +82,7 @@ impl Toolset {
     /// Every toolset, in the order in which their tools are listed.
     pub const ALL: [Self; 6] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep];
 
-    /// The same, and the short list: what a user can choose from.
+    /// Every toolset and the short list: what a user can choose from.
     pub const CHOICES: [Self; 7] =
         [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep, Self::Essential];
 
@@ -254,7 +254,7 @@ impl<'a> Call<'a> {
         Ok(read)
     }
 
-    /// The same in a snapshot, without reading the file.
+    /// The note with this id or path in a snapshot; its file is not read. Warns where several notes match.
     pub(crate) fn find(&self, snapshot: &Snapshot, spelled: &str) -> Option<NoteKey> {
         let found = snapshot.lookup(spelled);
         let (key, others) = found.split_first()?;

@@ -97,7 +97,7 @@ pub(crate) fn lock(vault: &FolderVault) -> io::Result<WriteLock<'_>> {
     lock_within(vault, TIMEOUT)
 }
 
-/// The same, and fails after less time.
+/// Like [`lock`], but waits at most `patience`.
 pub(crate) fn lock_within(vault: &FolderVault, patience: Duration) -> io::Result<WriteLock<'_>> {
     if vault.read_only {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the vault is open read-only"));

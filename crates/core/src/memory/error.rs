@@ -24,7 +24,7 @@ pub enum MemoryError {
         /// The entity that has the name.
         by: EntityId,
     },
-    /// The same relation exists.
+    /// This relation exists already.
     #[error("relation {0} already exists")]
     RelationExists(RelationId),
     /// Another observation of the entity has the text.

@@ -21,8 +21,9 @@ pub trait MemoryStore: Send + Sync {
         self.apply_at(None, changes, author)
     }
 
-    /// The same, for changes that depend on what the caller read: refuses with [`ApplyError::Moved`] if `head` is no longer the
-    /// newest log entry, whichever process added one. It is compared inside the transaction, after the key of the request.
+    /// Like [`MemoryStore::apply`], for changes that depend on what the caller read: refuses with [`ApplyError::Moved`] if `head`
+    /// is no longer the newest log entry, whichever process added one. It is compared inside the transaction, after the key of
+    /// the request.
     fn apply_at(
         &self,
         head: Option<ChangeNumber>,
@@ -347,7 +348,7 @@ impl MemoryItem {
         }
     }
 
-    /// The same item with other times.
+    /// This item with other times.
     pub fn at_times(&self, created_ns: i64, updated_ns: i64) -> Self {
         match self.clone() {
             Self::Entity(entity) => Self::Entity(Entity { created_ns, updated_ns, ..entity }),

@@ -220,7 +220,7 @@ impl SessionDelta {
         }
     }
 
-    /// The same for the domain. What cannot be read is left out: the client is then held to what the server knows.
+    /// The changes as the domain's type. What cannot be read is left out: the client is then held to what the server knows.
     pub(super) fn into_domain(self) -> SessionChanges {
         let mut parts: HashMap<String, Vec<(usize, usize)>> = self.parts.into_iter().collect();
         let shown = self.shown.into_iter().filter_map(|(path, version)| {
