@@ -198,7 +198,7 @@ fn memory_kind(error: &MemoryError) -> ToolErrorKind {
         | MemoryError::UnknownName { .. }
         | MemoryError::Twice { .. }
         | MemoryError::NoFields
-        | MemoryError::Itself(_)
+        | MemoryError::MergeIntoItself(_)
         | MemoryError::Absorbed { .. }
         | MemoryError::Undone { .. }
         | MemoryError::Depended { .. } => ToolErrorKind::InvalidArguments,

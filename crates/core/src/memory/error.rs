@@ -82,7 +82,7 @@ pub enum MemoryError {
     },
     /// Both are one.
     #[error("entity {0} cannot be merged into itself")]
-    Itself(EntityId),
+    MergeIntoItself(EntityId),
     /// One part of a bulk.
     #[error("{place}: {error}")]
     At {
@@ -119,8 +119,10 @@ impl MemoryError {
             Refusal::NoRelation(id) => Self::NotFound { kind: "relation", id: id.0 },
             Refusal::RelationExists(id) => Self::RelationExists(id),
             Refusal::Absorbed { by } => Self::Absorbed { by },
-            Refusal::Itself(id) => Self::Itself(id),
-            Refusal::NothingMade(_) | Refusal::NumberGiven(_) => unreachable!("only an import says what was elsewhere"),
+            Refusal::MergeIntoItself(id) => Self::MergeIntoItself(id),
+            Refusal::NoItemCreated(_) | Refusal::IdAlreadyUsed(_) => {
+                unreachable!("only an import says what was elsewhere")
+            }
         }
     }
 }

@@ -472,10 +472,10 @@ pub enum Refusal {
     RelationExists(RelationId),
     /// The change at that index created no item.
     #[error("change {0} of the list created nothing")]
-    NothingMade(usize),
+    NoItemCreated(usize),
     /// An item of its kind has or had the id or a greater one.
     #[error("the id {0} may have been used before")]
-    NumberGiven(i64),
+    IdAlreadyUsed(i64),
     /// The entity was merged into another.
     #[error("the entity was merged into entity {by}")]
     Absorbed {
@@ -484,7 +484,7 @@ pub enum Refusal {
     },
     /// An entity cannot be merged into itself.
     #[error("entity {0} cannot be merged into itself")]
-    Itself(EntityId),
+    MergeIntoItself(EntityId),
 }
 
 /// Why a change was not undone. Nothing has changed.

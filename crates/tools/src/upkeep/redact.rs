@@ -47,7 +47,7 @@ impl Tool for Redact {
         observations, or a note, with all copies in history and index. Otherwise use a delete_ tool.";
     const ACCESS: Access = Access::Erase;
     const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = true;
+    const NEEDS_INDEX: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let reason = params.reason.split_whitespace().collect::<Vec<_>>().join(" ");
