@@ -41,7 +41,7 @@ pub enum MemoryError {
     #[error("cannot undo change {change}: {reason}")]
     Depended { change: i64, reason: String },
     /// A text has nothing in it.
-    #[error("`{field}` is blank")]
+    #[error("`{field}` is blank; give a text")]
     Blank {
         /// Which argument, with its place where it is of a list.
         field: Cow<'static, str>,

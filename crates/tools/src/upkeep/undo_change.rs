@@ -120,7 +120,10 @@ mod tests {
         let depended = harness.fails("undo_change", json!({"change": 1}));
         assert!(depended.0 == "InvalidArguments" && depended.1.starts_with("cannot undo change 1: "), "{depended:?}");
         let unknown = harness.fails("undo_change", json!({"change": 9}));
-        assert_eq!(unknown, ("ResourceNotFound".into(), "there is no change 9".into()));
+        assert_eq!(
+            unknown,
+            ("ResourceNotFound".into(), "there is no change 9; recent_changes lists the changes".into())
+        );
     }
 
     #[test]
