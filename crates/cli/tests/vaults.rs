@@ -164,7 +164,7 @@ fn graph_agrees_with_networkx() {
     assert!(equal_graphs >= 3, "only {equal_graphs} graphs are equal");
 }
 
-/// Of a hundred random notes whose title no other note has, and of the hubs among such notes.
+/// Searches for a hundred random notes whose title no other note has, and for the hubs among such notes.
 #[test]
 fn a_title_finds_its_note_first() {
     let Some(data) = real_data() else { return };

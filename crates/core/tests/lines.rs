@@ -30,7 +30,7 @@ fn open_stored(vault: &Arc<MemVault>, clock: &Arc<FixedClock>, storage: &MemNote
     knowledge
 }
 
-/// Of each path the score, from the files themselves.
+/// The score of each path, from the files themselves.
 fn by_hand(knowledge: &Knowledge, vault: &MemVault, query: &str) -> BTreeMap<String, usize> {
     let spaced = |text: &str| fold(text).replace(['-', '_'], " ");
     let query = spaced(query);

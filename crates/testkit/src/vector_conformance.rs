@@ -157,7 +157,7 @@ pub fn only_notes_of_the_filter_are_searched<S: NoteStorage<Store: BothStores>>(
     assert_eq!(nearest(&NoteSet::default()), []);
 }
 
-/// Those beyond the limit of a search.
+/// The similarities of sections beyond the limit of a search.
 pub fn named_sections_have_the_similarities_of_a_search<S: NoteStorage<Store: BothStores>>(storage: &S) {
     let store = opened(storage);
     let text = "one\n## Two\ntwo\n## Three\nthree";

@@ -34,7 +34,7 @@ pub(super) fn inspect(vault: &Path) -> anyhow::Result<u64> {
     Ok(count)
 }
 
-/// Of each path whose last write changed nothing else and can be undone: its number, and the text before it.
+/// The paths whose last write changed nothing else and can be undone, each with the number of that write and the text before it.
 pub(super) fn undoable(vault: &Path) -> anyhow::Result<BTreeMap<String, (u64, Option<String>)>> {
     let text = fs::read_to_string(vault.join(".quipu/history.jsonl")).unwrap_or_default();
     let mut last: BTreeMap<String, Option<(u64, Value)>> = BTreeMap::new();

@@ -159,7 +159,7 @@ fn texts(vault: &MemVault) -> BTreeMap<String, String> {
     vault.paths().into_iter().map(|path| (path.clone(), vault.text(&path).unwrap_or_default())).collect()
 }
 
-/// Of each note, by path, its links in order and the path of the note that each means.
+/// The links of each note in order, by the path of the note, with the path of the note that each link means.
 type Meanings = BTreeMap<String, Vec<(Link, Option<String>)>>;
 
 fn meanings(snapshot: &Snapshot) -> Meanings {

@@ -73,6 +73,9 @@ const EMPTY_COMMENTS: [&str; 9] = [
 /// cause.`
 const LABELS: [(&str, usize); 5] = [("Its", 2), ("Which", 2), ("The", 1), ("A", 1), ("An", 1)];
 
+/// How a doc comment starts that can be read only beside the item before it, which rustdoc shows elsewhere, if at all.
+const DEPENDENT_STARTS: [&str; 4] = ["The same ", "Of ", "Those ", "That of "];
+
 /// Longer names of functions and tests are sentences.
 const LONGEST_NAME: usize = 75;
 
@@ -123,6 +126,29 @@ fn comments_name_their_subject() {
         let empty = comments.clone().into_iter().filter(|(line, comment)| is_empty(comment) && stands_alone(*line));
         empty.map(|(line, comment)| format!("{path}:{line}: {comment}; name the subject")).collect::<Vec<_>>()
     }));
+}
+
+#[test]
+fn doc_comments_stand_alone() {
+    let files = rust_files(&["crates", "xtask", "fuzz"]).into_iter();
+    report(files.flat_map(|(path, text)| {
+        let dependent = dependent_starts(&text).into_iter();
+        dependent.map(|(line, comment)| format!("{path}:{line}: {comment}; name the subject")).collect::<Vec<_>>()
+    }));
+}
+
+/// The doc comments whose first line refers to another item.
+fn dependent_starts(source: &str) -> Vec<(usize, String)> {
+    let text = |line: &str| line.trim_start().strip_prefix("///").or(line.strip_prefix("//!")).map(str::to_owned);
+    let mut is_inside = false;
+    let mut found = Vec::new();
+    for (at, line) in source.lines().enumerate() {
+        let comment = text(line);
+        let starts = |comment: &&String| DEPENDENT_STARTS.iter().any(|start| comment.trim_start().starts_with(start));
+        found.extend(comment.as_ref().filter(|_| !is_inside).filter(starts).map(|_| (at + 1, line.trim().to_owned())));
+        is_inside = comment.is_some();
+    }
+    found
 }
 
 /// Whether a comment says nothing about what it is on.
@@ -315,6 +341,14 @@ fn labels_are_empty_comments() {
         "/// Its id",
     ];
     assert!(!full.into_iter().any(is_empty));
+}
+
+#[test]
+fn doc_comments_about_the_item_before_are_found() {
+    let source = "//! The same for memory.\n\n/// Reads.\nfn a() {}\n    /// The same without a lock.\n    fn b() {}\n\
+                  /// Offers.\n/// Of two, the first.\nfn c() {}\n// Of no item.\n/// Of the file.\nfn d() {}\n";
+    let found: Vec<usize> = dependent_starts(source).into_iter().map(|(line, _)| line).collect();
+    assert_eq!(found, [1, 5, 11]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) struct Bigrams {
 }
 
 impl Bigrams {
-    /// Of notes: the path, and the text with its title.
+    /// Indexes notes: of each its path, and its text with its title.
     pub(crate) fn new(notes: impl Iterator<Item = (String, String)>) -> Self {
         let mut new = Self { notes: Vec::new(), lengths: Vec::new(), mean_length: 0.0, postings: HashMap::new() };
         for (place, (path, text)) in notes.enumerate() {

@@ -224,7 +224,7 @@ const DOCUMENT: &str = r#"{"memory_entities":[
 ]}
 "#;
 
-/// Of each problem its line, and what is wrong.
+/// The line and the message of each problem.
 fn places(problems: &[Problem]) -> Vec<(usize, &str)> {
     problems.iter().map(|problem| (problem.line, problem.message.as_str())).collect()
 }

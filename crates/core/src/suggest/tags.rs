@@ -47,7 +47,7 @@ pub struct TagWeights {
 }
 
 impl TagWeights {
-    /// Those in use.
+    /// The weights in use.
     pub const CHOSEN: Self =
         Self { steepness: 4, linked: 0.3, in_title: 0.5, in_text: 0.2, in_folder: 0.5, least_share: 0.7 };
 }

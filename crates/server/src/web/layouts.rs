@@ -47,7 +47,7 @@ struct LayoutProgress {
 }
 
 struct Known {
-    /// Of nodes and edges.
+    /// A hash of nodes and edges.
     shape: u64,
     layout: Arc<Layout>,
     positions: Arc<FxHashMap<u64, Point>>,

@@ -28,7 +28,7 @@ const SUMMARY: usize = 160;
 pub(crate) struct Params {
     /// ISO time, or "24h", "7d".
     since: Option<String>,
-    /// Of an earlier answer: only newer changes.
+    /// From an earlier answer: only newer changes.
     cursor: Option<String>,
     /// All by default.
     #[serde(default)]

@@ -84,7 +84,7 @@ fn open(home: &tempfile::TempDir) -> Knowledge {
     knowledge
 }
 
-/// Of each file, by its number, the numbers of the files that its links lead to, as seen from its own folder.
+/// The numbers of the files that the links of each file lead to, as seen from its own folder, by the number of the file.
 fn meanings(home: &tempfile::TempDir, knowledge: &Knowledge) -> BTreeMap<String, Vec<Option<String>>> {
     let snapshot = knowledge.snapshot();
     let root = home.path().canonicalize().unwrap();

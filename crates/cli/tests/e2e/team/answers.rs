@@ -192,7 +192,7 @@ fn await_vectors(url: &str, team: &TeamServer, one: &Server) {
     });
 }
 
-/// Of answers, the times, which differ between the two, and what is made of them.
+/// Fields of answers with times, which differ between the two, and with values made of times.
 const TIMES: [&str; 9] =
     ["modified", "lastModified", "last_modified", "created_at", "updated_at", "createdAt", "updatedAt", "at", "cursor"];
 
