@@ -31,6 +31,8 @@ struct State {
     read_only: bool,
     requests: BTreeMap<RequestKey, VaultPath>,
     writes: Vec<LoggedWrite>,
+    /// How many of them were returned so far.
+    writes_returned: usize,
 }
 
 #[derive(Clone)]
@@ -84,6 +86,11 @@ impl MemVault {
     /// The path of every file, notes or not.
     pub fn paths(&self) -> Vec<String> {
         self.state().files.keys().map(VaultPath::to_string).collect()
+    }
+
+    /// How many entries of the history were returned so far, repeated ones included.
+    pub fn writes_returned(&self) -> usize {
+        self.state().writes_returned
     }
 
     /// Changes every kept version that has a text, as an editor does that had the file open.
@@ -208,9 +215,11 @@ impl VaultFiles for MemVault {
 
 impl NoteHistory for MemVault {
     fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
-        let state = self.state();
+        let mut state = self.state();
         let found = state.writes.iter().rev().filter(|write| filter.admits(write)).take(filter.limit);
-        Ok(found.cloned().collect())
+        let found: Vec<LoggedWrite> = found.cloned().collect();
+        state.writes_returned += found.len();
+        Ok(found)
     }
 
     fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
