@@ -173,7 +173,7 @@ impl VaultFiles for MemVault {
         let mut next = state.clone();
         let stats = next.apply(changes, origin, self.clock.now_ns())?;
         if let (Some(request), Some(first)) = (origin.request, changes.first()) {
-            next.requests.insert(request, first.place().clone());
+            next.requests.insert(request, first.path().clone());
         }
         *state = next;
         Ok(stats)
@@ -287,18 +287,18 @@ impl State {
                 let file = Some(path).filter(is_note).and_then(|path| state.files.get(path));
                 file.map(|file| LoggedVersion::of(&file.bytes, file.modified_ns))
             };
-            let before = version(self, change.old_place());
+            let before = version(self, change.old_path());
             let count = self.kept.len();
             stats.push(self.change(change, at_ns)?);
-            let path = change.place();
+            let path = change.path();
             let after = version(self, path);
-            if before.map(|version| version.hash) == after.map(|version| version.hash) && path == change.old_place() {
+            if before.map(|version| version.hash) == after.map(|version| version.hash) && path == change.old_path() {
                 continue;
             }
             files.push(LoggedFile {
                 action: origin.action_on(change),
                 path: path.clone(),
-                from: (path != change.old_place()).then(|| change.old_place().clone()),
+                from: (path != change.old_path()).then(|| change.old_path().clone()),
                 before: before.filter(|_| !matches!(change, FileChange::Create { .. })),
                 after,
                 kept: self.kept.get(count).map(|(kept, _)| kept.version.clone()),

@@ -38,9 +38,9 @@ pub(crate) fn apply(
     check_rules(vault, changes)?;
     let Some(first) = changes.first() else { return Ok(Vec::new()) };
     // An error of the lock, the journal or the trash means that this note cannot be written.
-    let fail = |source| WriteError::Write { path: first.old_place().to_string(), source };
+    let fail = |source| WriteError::Write { path: first.old_path().to_string(), source };
     let lock = lock(vault).map_err(|source| match holder_of(&source) {
-        Some(holder) => WriteError::Busy { path: first.old_place().to_string(), holder },
+        Some(holder) => WriteError::Busy { path: first.old_path().to_string(), holder },
         None => fail(source),
     })?;
     let (number, at_ns) = history::next(vault, &lock.own).map_err(fail)?;
@@ -52,7 +52,7 @@ pub(crate) fn apply(
     }
     plan.refuse_same_file()?;
     plan.follow_kept(&lock.root, origin.kept)?;
-    let request = origin.request.map(|key| JournaledRequest::new(key, first.place()));
+    let request = origin.request.map(|key| JournaledRequest::new(key, first.path()));
     if plan.ops.is_empty() {
         request.map_or(Ok(()), |request| request.record(&lock.own)).map_err(fail)?;
         return Ok(plan.stats);
@@ -69,7 +69,7 @@ pub(crate) fn apply(
                 // The notes may not be as before, which matters more than the kind of the first error.
                 let (path, source) = match error {
                     WriteError::Write { path, source } => (path, source),
-                    other => (first.old_place().to_string(), io::Error::other(other)),
+                    other => (first.old_path().to_string(), io::Error::other(other)),
                 };
                 WriteError::Write { path, source: io::Error::new(source.kind(), format!("{source}; {undo}")) }
             }

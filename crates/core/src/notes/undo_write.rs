@@ -56,7 +56,7 @@ impl Knowledge {
                 (FileChange::Create { path, bytes } | FileChange::Replace { path, bytes, .. }, Some(stat)) => {
                     WrittenFile::new(path, bytes, stat)
                 }
-                (change, _) => WrittenFile { path: change.place().clone(), renamed_from: None, content: None },
+                (change, _) => WrittenFile { path: change.path().clone(), renamed_from: None, content: None },
             });
             let written = written.collect();
             self.indexer.apply_written(&mut writer, written);

@@ -23,7 +23,7 @@ pub(super) fn logged(
     action: NoteAction,
     stamp: WriteStamp,
 ) -> Option<LoggedFile> {
-    let (path, old_path) = (change.place(), change.old_place());
+    let (path, old_path) = (change.path(), change.old_path());
     let is_taken = files.taken.len() > taken;
     if !is_taken && before.is_some() {
         return None;
