@@ -56,16 +56,16 @@ impl Knowledge {
         if self.indexer.is_stepping() && !self.wait_ready(PATIENCE) { Err(NoteError::Busy) } else { Ok(()) }
     }
 
-    /// The note to be written and its bytes, after checking that the client knows them.
+    /// The note to be written and its bytes, after checking that the client knows them. `None` if there is no such note.
     ///
     /// A client that was shown the note must have been shown this version. For a client that was not, the file must be the
     /// version in the index: an edit by another program that is not indexed yet is never overwritten.
-    fn expect_known(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
-        self.expect_version(session, spelled, None)
+    fn note_to_write(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
+        self.note_to_write_at(session, spelled, None)
     }
 
     /// The same for a client that names the version it expects.
-    fn expect_version(
+    fn note_to_write_at(
         &self,
         session: &Session,
         spelled: &str,
