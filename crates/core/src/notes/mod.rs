@@ -28,7 +28,7 @@ pub use update::{NoteUpdate, UnreadText, UpdatedNote};
 
 use relocate::{Relocated, RewrittenFile};
 use std::sync::MutexGuard;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Knowledge;
 use crate::index::{IndexError, Snapshot, Writer};
@@ -50,10 +50,15 @@ impl Knowledge {
         self.indexer.writer_within(PATIENCE).ok_or(NoteError::Busy)
     }
 
-    /// Waits until every note is in the index, for a write that must find the links to a note. Fails with [`NoteError::Busy`]
-    /// after [`PATIENCE`].
-    fn expect_every_note(&self) -> Result<(), NoteError> {
-        if self.indexer.is_stepping() && !self.wait_ready(PATIENCE) { Err(NoteError::Busy) } else { Ok(()) }
+    /// Waits until every note is in the index and memory is read, for a write that must find the links to a note. Fails after
+    /// [`PATIENCE`]. Not under the writer lock, which other writes wait for.
+    fn expect_every_link(&self) -> Result<(), NoteError> {
+        let until = Instant::now() + PATIENCE;
+        if self.indexer.is_stepping() && !self.wait_ready(PATIENCE) {
+            return Err(NoteError::Busy);
+        }
+        let Some(memory) = &self.memory else { return Ok(()) };
+        memory.expect_read(until.saturating_duration_since(Instant::now())).map_err(NoteError::Memory)
     }
 
     /// The note to be written and its bytes, after checking that the client knows them. `None` if there is no such note.

@@ -64,7 +64,7 @@ impl Knowledge {
         request: Option<RequestKey>,
         wanted: &NoteMove<'_>,
     ) -> Result<MovedNotes, NoteError> {
-        self.expect_every_note()?;
+        self.expect_every_link()?;
         let folder = wanted.id.strip_suffix('/').map(|folder| self.folder_to_move(wanted.id, folder)).transpose()?;
         // No text is replaced, so edits by other programs are indexed first and move along.
         let indexed = match &folder {

@@ -62,6 +62,9 @@ impl Knowledge {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
+        if update.title.is_some() {
+            self.expect_every_link()?;
+        }
         let indexed = self.index_exact(update.id);
         let write = |writer: Writing<'_>| {
             indexed?;
