@@ -20,7 +20,7 @@ pub(crate) fn installed() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The same; without one, says that a check is skipped.
+/// Like [`installed`]; without one, says that a check is skipped.
 pub(crate) fn installed_or_skipped() -> Option<PathBuf> {
     installed().inspect_err(|error| println!("skipped: {error:#}")).ok()
 }

@@ -264,7 +264,7 @@ fn rust_files(folders: &[&str]) -> Vec<(String, String)> {
     files(folders, "rs")
 }
 
-/// The same for Markdown; a name may also be that of a file.
+/// Every Markdown file below some folders, or named itself: its path from the root, and its text.
 fn markdown_files(names: &[&str]) -> Vec<(String, String)> {
     files(names, "md")
 }

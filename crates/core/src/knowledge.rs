@@ -159,7 +159,8 @@ impl Knowledge {
         report
     }
 
-    /// The same for a vault of which nothing is saved and every read is a round trip: see [`Indexer::start_in_steps`].
+    /// Like [`Knowledge::start`], for a vault of which nothing is saved and every read is a round trip: see
+    /// [`Indexer::start_in_steps`].
     pub fn start_in_steps(&self) -> Result<IndexReport, IndexError> {
         let report = self.indexer.start_in_steps()?;
         if report.unreadable == 0 {

@@ -39,21 +39,21 @@ impl Default for Session {
 struct SessionState {
     shown: FxHashMap<VaultPath, ShownNote>,
     /// Counts changes of `shown` and of the context, so that a copy in another process can follow.
-    edition: u64,
+    revision: u64,
     sent: LogPosition,
     is_told_of_provisional_ranking: bool,
     client: String,
     /// `None` until it is set, or read from the store, where a client's name keeps its last context.
     context: Option<Option<EntityId>>,
-    /// The edition in which the context was last set.
-    context_edition: u64,
+    /// The revision in which the context was last set.
+    context_revision: u64,
 }
 
 #[derive(Debug, Clone)]
 struct ShownNote {
     /// `None` once it is forgotten.
     version: Option<ShownVersion>,
-    edition: u64,
+    revision: u64,
     /// Whether other servers can know of it, see [`crate::ports::ShownNotes`].
     is_recorded: bool,
     /// The id that the note had when this server last read it for the client.
@@ -105,12 +105,12 @@ impl Extent {
     }
 }
 
-/// What changed in a session since an edition. A copy that gets every change can replace its original. Delivered warnings
+/// What changed in a session since a revision. A copy that gets every change can replace its original. Delivered warnings
 /// are not included: after a takeover a client gets them again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionChanges {
-    /// The edition after these changes.
-    pub edition: u64,
+    /// The revision after these changes.
+    pub revision: u64,
     /// Files and the version shown; `None` if it was forgotten.
     pub shown: Vec<(VaultPath, Option<ShownVersion>)>,
     /// The context, if it changed.
@@ -161,8 +161,8 @@ impl Session {
     pub(crate) fn set_context(&self, context: Option<EntityId>) {
         let mut state = self.lock();
         state.context = Some(context);
-        state.edition += 1;
-        state.context_edition = state.edition;
+        state.revision += 1;
+        state.context_revision = state.revision;
     }
 
     /// The version of a file this client was last shown.
@@ -228,30 +228,30 @@ impl Session {
         let state = self.lock();
         let Some(known) = state.shown.get(spelled) else { return false };
         let is_renamed = known.version.as_ref().is_some_and(|version| version.hash == hash);
-        let is_shown_since = state.shown.get(found).is_some_and(|shown| shown.edition > known.edition);
+        let is_shown_since = state.shown.get(found).is_some_and(|shown| shown.revision > known.revision);
         !is_renamed && !is_shown_since
     }
 
     /// Counts what changed of what was shown.
-    pub fn edition(&self) -> u64 {
-        self.lock().edition
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
     }
 
-    /// The files that were shown or written since an edition.
-    pub fn touched_since(&self, edition: u64) -> BTreeSet<VaultPath> {
+    /// The files that were shown or written since a revision.
+    pub fn touched_since(&self, revision: u64) -> BTreeSet<VaultPath> {
         let state = self.lock();
-        let newer = state.shown.iter().filter(|(_, shown)| shown.edition > edition);
+        let newer = state.shown.iter().filter(|(_, shown)| shown.revision > revision);
         newer.map(|(path, _)| path.clone()).collect()
     }
 
-    /// What came to this session since an edition; everything since 0.
-    pub fn changes_since(&self, edition: u64) -> SessionChanges {
+    /// What came to this session since a revision; everything since 0.
+    pub fn changes_since(&self, revision: u64) -> SessionChanges {
         let state = self.lock();
-        let newer = state.shown.iter().filter(|(_, shown)| shown.edition > edition);
+        let newer = state.shown.iter().filter(|(_, shown)| shown.revision > revision);
         SessionChanges {
-            edition: state.edition,
+            revision: state.revision,
             shown: newer.map(|(path, shown)| (path.clone(), shown.version.clone())).collect(),
-            context: state.context.filter(|_| state.context_edition > edition),
+            context: state.context.filter(|_| state.context_revision > revision),
         }
     }
 
@@ -263,8 +263,8 @@ impl Session {
         }
         if let Some(context) = changes.context {
             state.context = Some(context);
-            state.edition += 1;
-            state.context_edition = state.edition;
+            state.revision += 1;
+            state.context_revision = state.revision;
         }
     }
 
@@ -338,11 +338,11 @@ impl SessionState {
     }
 
     fn set_shown(&mut self, path: VaultPath, version: Option<ShownVersion>) {
-        self.edition += 1;
+        self.revision += 1;
         let known = self.shown.get(&path);
         let is_recorded = known.is_some_and(|known| known.is_recorded && known.version == version);
         let id = known.and_then(|known| known.id.clone()).filter(|_| version.is_some());
-        self.shown.insert(path, ShownNote { version, edition: self.edition, is_recorded, id });
+        self.shown.insert(path, ShownNote { version, revision: self.revision, is_recorded, id });
     }
 }
 
@@ -365,13 +365,13 @@ mod tests {
         copy.take_over(first.clone());
         original.forget(&path("a.md"));
         original.set_context(Some(EntityId(7)));
-        let second = original.changes_since(first.edition);
+        let second = original.changes_since(first.revision);
         assert_eq!(
             (second.shown.as_slice(), second.context),
             ([(path("a.md"), None)].as_slice(), Some(Some(EntityId(7))))
         );
         copy.take_over(second.clone());
-        assert_eq!(original.changes_since(second.edition).shown, []);
+        assert_eq!(original.changes_since(second.revision).shown, []);
         assert_eq!((copy.shown(&path("a.md")), copy.shown(&path("b.md"))), (None, Some(version)));
         assert_eq!(copy.shown_whole(&path("b.md"), version), Some(false));
         assert_eq!(copy.context(), Some(Some(EntityId(7))));

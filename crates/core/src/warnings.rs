@@ -49,12 +49,12 @@ impl Default for WarningLog {
 #[derive(Debug, Default)]
 pub(crate) struct LogPosition {
     log: u64,
-    odd: u64,
+    warnings: u64,
     changed: u64,
     /// The number of each kind at that position.
     counts: WarningCounts,
     /// Positions of the log that were sent in full. The others were only counted, and are sent with a call about their note.
-    in_words: BTreeSet<u64>,
+    sent_in_full: BTreeSet<u64>,
     /// Whether counts were sent.
     is_counted: bool,
 }
@@ -129,7 +129,7 @@ struct LoggedWarning {
 #[derive(Debug, Default)]
 struct Logs {
     /// For every session.
-    odd: Log<LoggedWarning>,
+    warnings: Log<LoggedWarning>,
     /// The number of each kind since the start.
     counts: WarningCounts,
     /// For sessions that were shown another version of the note: its current version, if it still exists.
@@ -175,20 +175,20 @@ impl WarningLog {
     /// Adds a warning, unless the log has it.
     pub fn push(&self, warning: Warning) {
         let mut logs = self.lock();
-        let is_known = logs.odd.entries.iter().any(|odd| odd.warning.as_ref() == Some(&warning));
+        let is_known = logs.warnings.entries.iter().any(|logged| logged.warning.as_ref() == Some(&warning));
         if !is_known {
             let kind = WarningKind::of(&warning.message);
             *logs.counts.of(kind) += 1;
-            logs.odd.push(LoggedWarning { kind, warning: Some(warning) });
+            logs.warnings.push(LoggedWarning { kind, warning: Some(warning) });
         }
     }
 
     /// Withdraws warnings about a file that no longer apply; sessions that have not received them will not.
-    fn take_back(&self, path: &VaultPath, is_so: impl Fn(&str) -> bool) {
-        let is_over = |said: &Warning| said.path == path.as_str() && !is_so(&said.message);
-        for said in &mut self.lock().odd.entries {
-            if said.warning.as_ref().is_some_and(is_over) {
-                said.warning = None;
+    fn withdraw(&self, path: &VaultPath, still_applies: impl Fn(&str) -> bool) {
+        let is_over = |warning: &Warning| warning.path == path.as_str() && !still_applies(&warning.message);
+        for logged in &mut self.lock().warnings.entries {
+            if logged.warning.as_ref().is_some_and(is_over) {
+                logged.warning = None;
             }
         }
     }
@@ -203,7 +203,7 @@ impl WarningLog {
             sent = LogPosition { log: self.id, ..LogPosition::default() };
         }
         let mut lines = logs.changed_lines(&mut sent, session);
-        lines.extend(logs.odd_lines(&mut sent, about));
+        lines.extend(logs.warning_lines(&mut sent, about));
         session.set_log_position(sent);
         lines
     }
@@ -211,10 +211,10 @@ impl WarningLog {
     /// Counts the present warnings as received, except those about the files of later calls.
     pub(crate) fn skip(&self, session: &Session) {
         let logs = self.lock();
-        let (odd, changed) = (logs.odd.count, logs.changed.count);
+        let (warnings, changed) = (logs.warnings.count, logs.changed.count);
         session.set_log_position(LogPosition {
             log: self.id,
-            odd,
+            warnings,
             changed,
             counts: logs.counts,
             ..LogPosition::default()
@@ -225,12 +225,12 @@ impl WarningLog {
     pub(crate) fn log_changes(&self, before: &Snapshot, after: &Snapshot, keys: &[NoteKey]) {
         // Most new notes give no reason for a warning, and a start reports every note as new.
         let has_reason = |key: &NoteKey| {
-            let is_odd = |note: &Note| {
+            let has_warning = |note: &Note| {
                 !note.warnings.is_empty()
                     || after.case_twin(*key).is_some()
                     || after.broken_links(*key).next().is_some()
             };
-            before.get(*key).is_some() || after.get(*key).is_some_and(is_odd)
+            before.get(*key).is_some() || after.get(*key).is_some_and(has_warning)
         };
         let keys: Vec<NoteKey> = keys.par_iter().with_min_len(512).copied().filter(has_reason).collect();
         for key in &keys {
@@ -238,32 +238,32 @@ impl WarningLog {
             let same_file = |note: &&Note| new.is_some_and(|new| new.path == note.path);
             if let Some(gone) = old.filter(|old| !same_file(old) && after.find_exact(&old.path).is_none()) {
                 self.lock().changed.push((gone.path.clone(), None));
-                self.take_back(&gone.path, |_| false);
+                self.withdraw(&gone.path, |_| false);
             }
             let Some(new) = new else { continue };
             let old = old.filter(same_file);
             if old.is_some_and(|old| old.hash != new.hash) {
                 self.lock().changed.push((new.path.clone(), Some(new.hash)));
             }
-            let odd = |message: String| self.push(Warning { path: new.path.to_string(), message });
+            let warn = |message: String| self.push(Warning { path: new.path.to_string(), message });
             if old.is_none_or(|old| old.hash != new.hash) {
-                new.warnings.iter().cloned().for_each(odd);
+                new.warnings.iter().cloned().for_each(warn);
             }
             if after.case_twin(*key).is_some() && !(old.is_some() && before.case_twin(*key).is_some()) {
-                odd(CASE_VARIANT.into());
+                warn(CASE_VARIANT.into());
             }
             let broken: BTreeSet<String> = after.broken_links(*key).map(|link| quoted(&link.target)).collect();
             if let Some(old) = old {
-                self.take_back(&new.path, |said| match said.strip_prefix(BROKEN_LINK) {
+                self.withdraw(&new.path, |message| match message.strip_prefix(BROKEN_LINK) {
                     Some(target) => broken.contains(target),
-                    None if said == CASE_VARIANT => after.case_twin(*key).is_some(),
-                    None => old.hash == new.hash || new.warnings.iter().any(|warning| warning == said),
+                    None if message == CASE_VARIANT => after.case_twin(*key).is_some(),
+                    None => old.hash == new.hash || new.warnings.iter().any(|warning| warning == message),
                 });
             }
             let known: BTreeSet<String> =
                 old.iter().flat_map(|_| before.broken_links(*key)).map(|link| quoted(&link.target)).collect();
             for target in broken.difference(&known) {
-                odd(format!("{BROKEN_LINK}{target}"));
+                warn(format!("{BROKEN_LINK}{target}"));
             }
         }
     }
@@ -296,30 +296,30 @@ impl Logs {
     }
 
     /// The warnings: in full about the files of a call and where there are few, else counted.
-    fn odd_lines(&self, sent: &mut LogPosition, about: &BTreeSet<VaultPath>) -> Vec<String> {
-        let first = self.odd.dropped();
-        sent.in_words = sent.in_words.split_off(&first);
+    fn warning_lines(&self, sent: &mut LogPosition, about: &BTreeSet<VaultPath>) -> Vec<String> {
+        let first = self.warnings.dropped();
+        sent.sent_in_full = sent.sent_in_full.split_off(&first);
         let mut counts = self.counts.since(sent.counts);
         let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
-        for (position, odd) in (first..).zip(&self.odd.entries) {
-            let is_new = position >= sent.odd;
+        for (position, logged) in (first..).zip(&self.warnings.entries) {
+            let is_new = position >= sent.warnings;
             let is_here =
-                odd.warning.as_ref().is_some_and(|warning| about.iter().any(|path| path.as_str() == warning.path));
-            if is_new && (is_here || odd.warning.is_none()) {
-                *counts.of(odd.kind) -= 1;
+                logged.warning.as_ref().is_some_and(|warning| about.iter().any(|path| path.as_str() == warning.path));
+            if is_new && (is_here || logged.warning.is_none()) {
+                *counts.of(logged.kind) -= 1;
             }
-            match &odd.warning {
-                Some(warning) if is_here && !sent.in_words.contains(&position) => here.push((position, warning)),
-                Some(warning) if is_new && !is_here => elsewhere.push((position, odd.kind, warning)),
+            match &logged.warning {
+                Some(warning) if is_here && !sent.sent_in_full.contains(&position) => here.push((position, warning)),
+                Some(warning) if is_new && !is_here => elsewhere.push((position, logged.kind, warning)),
                 _ => {}
             }
         }
-        (sent.odd, sent.counts) = (self.odd.count, self.counts);
+        (sent.warnings, sent.counts) = (self.warnings.count, self.counts);
         let are_links_few = counts.broken_links + counts.case_variants <= FEW;
         let are_others_few = counts.others <= TOLD_AT_ONCE;
         elsewhere.retain(|(_, kind, _)| if *kind == WarningKind::Other { are_others_few } else { are_links_few });
-        sent.in_words.extend(here.iter().map(|(position, _)| position));
-        sent.in_words.extend(elsewhere.iter().map(|(position, ..)| position));
+        sent.sent_in_full.extend(here.iter().map(|(position, _)| position));
+        sent.sent_in_full.extend(elsewhere.iter().map(|(position, ..)| position));
         let mut lines = bounded(here.into_iter().map(|(_, warning)| warning.to_string()).collect());
         lines.extend(elsewhere.into_iter().map(|(.., warning)| warning.to_string()));
         if are_links_few {
@@ -417,7 +417,7 @@ mod tests {
         (20..24).for_each(|target| log.push(broken("d.md", target)));
         assert!(log.take(&session, &nothing()).is_empty(), "counts are sent once in a session");
         log.push(broken("d.md", 30));
-        assert_eq!(log.take(&session, &nothing()), ["\"d.md\": broken link to \"30\""], "a few are sent in words");
+        assert_eq!(log.take(&session, &nothing()), ["\"d.md\": broken link to \"30\""], "a few are sent in full");
         assert_eq!(log.take(&session, &about("d.md")).len(), 4);
     }
 
@@ -426,7 +426,7 @@ mod tests {
         let (log, session) = (WarningLog::default(), Session::default());
         (0..KEPT + 500).for_each(|target| log.push(broken("a.md", target)));
         log.push(broken("b.md", 0));
-        log.take_back(&VaultPath::parse("b.md").unwrap(), |_| false);
+        log.withdraw(&VaultPath::parse("b.md").unwrap(), |_| false);
         let counted = format!("the vault has {} broken links; `quipu doctor` lists them", KEPT + 500);
         assert_eq!(log.take(&session, &nothing()), [counted]);
     }

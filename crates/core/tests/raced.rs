@@ -1,4 +1,4 @@
-//! The same call in two processes: the one that comes second finds it done, and says what the first would have said.
+//! One call in two processes: the one that comes second finds it done, and says what the first would have said.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io;

@@ -59,7 +59,7 @@ pub fn layout(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
     lay_out(nodes, edges, true)
 }
 
-/// The same groups, before any force has moved a node: the picture to show until the layout of a large graph is there.
+/// The groups of [`layout()`], before any force has moved a node: the picture to show until the layout of a large graph is there.
 pub fn draft(nodes: &[LayoutNode], edges: &[(u32, u32)]) -> Layout {
     lay_out(nodes, edges, false)
 }

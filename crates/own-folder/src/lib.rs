@@ -81,8 +81,8 @@ impl OwnFolder {
         self.open_or_create(name, self.is_shared)
     }
 
-    /// The same, but for this account only. In a shared folder, another account may have created it first, with content of its
-    /// own; then it is refused.
+    /// Like [`OwnFolder::folder`], but for this account only. In a shared folder, another account may have created it first, with
+    /// content of its own; then it is refused.
     pub fn private_folder(&self, name: &str) -> io::Result<Self> {
         let folder = self.open_or_create(name, false)?;
         let is_own = folder.owner == rustix::process::geteuid().as_raw();

@@ -19,7 +19,7 @@ const ROUND: usize = 8;
 const INDEX_CHECK: Duration = Duration::from_millis(100);
 /// How often it checks for work.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The same without an embedder, while no links have to be stored.
+/// How often it checks for work without an embedder, while no links have to be stored.
 const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 /// Links are stored once no note has changed for this long: all of them are written.
 const LINKS_QUIET: Duration = Duration::from_secs(2);

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use quipu_core::index::{FileBatch, IndexError, IndexReport};
 use quipu_core::memory::{Embedded, Memory};
 use quipu_core::model::Warning;
@@ -90,8 +90,13 @@ impl Engine {
         }
         let registry = open.registry();
         let trail = Arc::<Trail>::default();
-        let watcher = Mutex::default();
-        let maintainer = IndexMaintainer { open: open.clone(), reporter, trail: trail.clone(), options, watcher };
+        let maintainer = IndexMaintainer {
+            open: open.clone(),
+            reporter,
+            trail: trail.clone(),
+            options,
+            file_watch: Mutex::default(),
+        };
         let maintainer = Arc::new(maintainer);
         let for_thread = maintainer.clone();
         let (stop, stopped) = mpsc::channel();
@@ -191,7 +196,7 @@ impl Engine {
     /// Stops the background tasks, and saves what the next start would have to compute again.
     pub(crate) fn stop(&self) {
         drop(self.tasks.lock().take());
-        drop(self.maintainer.watcher().take());
+        *self.maintainer.file_watch.lock() = FileWatch::NotStarted;
         self.open.save();
     }
 }
@@ -232,8 +237,16 @@ fn make_vectors(memory: &Weak<Memory>, knowledge: &Weak<Knowledge>) {
     }
 }
 
-/// Reports changes of files until it is dropped.
-type FileWatch = Box<dyn Send>;
+/// Whether changes of files are reported.
+#[derive(Default)]
+enum FileWatch {
+    #[default]
+    NotStarted,
+    /// It is not retried.
+    Failed,
+    /// Until this is dropped.
+    Active { _watcher: Box<dyn Send> },
+}
 
 /// Brings the index up to date and keeps it so.
 struct IndexMaintainer {
@@ -241,8 +254,7 @@ struct IndexMaintainer {
     reporter: WarningReporter,
     trail: Arc<Trail>,
     options: EngineOptions,
-    /// `None` until it is tried; a failure is not retried.
-    watcher: Mutex<Option<Option<FileWatch>>>,
+    file_watch: Mutex<FileWatch>,
 }
 
 impl IndexMaintainer {
@@ -271,18 +283,14 @@ impl IndexMaintainer {
 
     /// Starts to watch. A change between the first pass and this is found by comparing times once more.
     fn watch(&self) {
-        let mut watcher = self.watcher();
-        if watcher.is_none() {
-            *watcher = Some(self.start_watching());
-            drop(watcher);
+        let mut watch = self.file_watch.lock();
+        if matches!(*watch, FileWatch::NotStarted) {
+            *watch = self.start_watching();
+            drop(watch);
             // First, because a file saved meanwhile waits for it.
             self.open.knowledge().prepare_for_changes();
             self.reporter.report(self.open.knowledge().apply(&FileBatch::All, &|_| {}));
         }
-    }
-
-    fn watcher(&self) -> MutexGuard<'_, Option<Option<FileWatch>>> {
-        self.watcher.lock()
     }
 
     /// Last, because no client waits for it.
@@ -308,7 +316,7 @@ impl IndexMaintainer {
     }
 
     /// If watching fails, the server continues without it.
-    fn start_watching(&self) -> Option<FileWatch> {
+    fn start_watching(&self) -> FileWatch {
         let (reporter, trail) = (self.reporter.clone(), self.trail.clone());
         let on_event = move |event: Result<FileBatch, String>| {
             if let Ok(FileBatch::Paths(paths) | FileBatch::Files(paths)) = &event {
@@ -322,10 +330,10 @@ impl IndexMaintainer {
             }
         };
         match self.open.watch(Box::new(on_event)) {
-            Ok(watcher) => Some(watcher),
+            Ok(watcher) => FileWatch::Active { _watcher: watcher },
             Err(error) => {
                 self.reporter.warn(&format!("{error}; a change by another program is seen when its note is read"));
-                None
+                FileWatch::Failed
             }
         }
     }

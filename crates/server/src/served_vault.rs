@@ -13,7 +13,7 @@ use quipu_tools::Registry;
 use serde_json::Value;
 
 use crate::engine::{Engine, FirstPass};
-use crate::service::Measure;
+use crate::service::Metric;
 
 /// Finds and opens one vault.
 pub trait VaultSource: Send + Sync {
@@ -60,7 +60,7 @@ pub trait ServedVault: Send + Sync {
     fn save(&self);
 
     /// Metrics of this vault or graph.
-    fn measures(&self) -> Vec<Measure> {
+    fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
 

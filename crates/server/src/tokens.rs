@@ -102,7 +102,7 @@ pub trait TokenSource: Send + Sync {
     /// The rights of a token at this moment. May wait for a network.
     fn check(&self, presented: &str, now: Timestamp) -> Result<Grant, Denied>;
 
-    /// The same without waiting, or why the check may have to wait for a network.
+    /// Like [`TokenSource::check`], but never waits: says instead why the check may have to wait for a network.
     fn check_at_once(&self, presented: &str, now: Timestamp) -> Result<Result<Grant, Denied>, NeedsLookup>;
 }
 

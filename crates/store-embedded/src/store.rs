@@ -54,8 +54,8 @@ impl EmbeddedStore {
         Self::open_for_notes(folder, &|| u64::MAX)
     }
 
-    /// The same for notes whose bytes can be counted, which takes time. An index that is far larger than they can need did not
-    /// come from them, and is rebuilt: it would be read into memory.
+    /// Like [`EmbeddedStore::open`], for notes whose bytes can be counted, which takes time. An index that is far larger than
+    /// they can need did not come from them, and is rebuilt: it would be read into memory.
     pub fn open_for_notes(folder: &Path, notes_bytes: &dyn Fn() -> u64) -> Result<Self, StoreOpenError> {
         Ok(Self::of_folder(folder, folder::open(folder, Some(notes_bytes))?))
     }

@@ -26,13 +26,13 @@ pub enum DatabaseError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// None could be opened in time.
-    #[error("no connection to the database: {0}")]
+    #[error("no connection to the database: {0}; retry")]
     Pool(String),
     /// Other calls use all connections of this kind.
-    #[error("no connection to the database became free")]
+    #[error("no connection to the database became free; retry")]
     Busy,
     /// A connection gave no answer.
-    #[error("the database did not answer")]
+    #[error("the database did not answer; retry")]
     NoAnswer,
     /// It refused a statement.
     #[error("the database returned an error")]
@@ -106,7 +106,8 @@ impl DatabaseError {
     /// What a client can understand and wait for, or have fixed.
     fn advice(&self) -> Option<String> {
         match self {
-            Self::Unreachable { .. } => Some(self.to_string()),
+            Self::Unreachable { in_doubt: true, .. } => Some(self.to_string()),
+            Self::Unreachable { .. } => Some(format!("{self}; retry")),
             Self::Sql(error) => error.code().and_then(cause).map(|cause| format!("{cause}; retry once that is fixed")),
             Self::Row(_) | Self::Pool(_) | Self::NoAnswer | Self::Busy => None,
         }

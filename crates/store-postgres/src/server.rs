@@ -13,7 +13,7 @@ const OLDEST_PGVECTOR: (u32, u32) = (0, 8);
 pub struct DatabaseServer {
     /// The version of PostgreSQL.
     pub version: String,
-    /// The same as a number: 170002 is 17.2.
+    /// The version of PostgreSQL as a number: 170002 is 17.2.
     pub version_number: i32,
     /// The version of pgvector, if the database has the extension.
     pub pgvector: Option<String>,

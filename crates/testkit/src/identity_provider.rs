@@ -31,12 +31,12 @@ pub fn token() -> String {
     token_with("sub", json!("ada"))
 }
 
-/// The same with another value of one claim.
+/// Like [`token`], with another value of one claim.
 pub fn token_with(claim: &str, value: Value) -> String {
     signed(claim, value, Algorithm::EdDSA, "one")
 }
 
-/// The same, signed with another algorithm or key, by name.
+/// Like [`token_with`], signed with another algorithm or key, by name.
 ///
 /// # Panics
 /// If the algorithm is neither `EdDSA` nor one with a shared secret.
@@ -54,7 +54,7 @@ pub fn signed(claim: &str, value: Value, algorithm: Algorithm, key: &str) -> Str
     encode(&header, &claims, &key).expect("claims are JSON, and the key is one for the algorithm")
 }
 
-/// The same with another signature.
+/// Like [`token`], with a wrong signature.
 pub fn forged() -> String {
     let mut token = token();
     token.replace_range(token.len() - 4..token.len() - 1, "AAA");

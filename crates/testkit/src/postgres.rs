@@ -45,7 +45,7 @@ pub fn sql(url: &str, statement: &str) -> String {
     try_sql(url, statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
 }
 
-/// The same, or what it says when the statement fails.
+/// Like [`sql`], or what `psql` says when the statement fails.
 pub fn try_sql(url: &str, statement: &str) -> Result<String, String> {
     let program = std::env::var_os("QUIPU_POSTGRES").expect("a database was made");
     let output = Command::new(Path::new(&program).join("bin/psql"))

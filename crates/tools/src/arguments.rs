@@ -128,7 +128,7 @@ fn coerced(schema: &Value, given: Value) -> Value {
     }
 }
 
-/// The same number without a fraction, if it has none.
+/// A number as an integer, if it has no fraction.
 fn whole(number: &Number) -> Option<Number> {
     // Beyond 2^53 a float no longer says which whole number was meant.
     const EXACT: f64 = 9_007_199_254_740_992.0;

@@ -13,12 +13,12 @@ use crate::tool::{Access, ToolInfo, Toolset};
 pub struct Offer {
     tools: Vec<ToolInfo>,
     options: RegistryOptions,
-    /// The same tools, whatever their descriptions leave out here.
+    /// The entries of `tools` in the list of all tools, with whole descriptions.
     handles: Vec<&'static ToolInfo>,
     /// These and the tools of all other toolsets.
     of_all_toolsets: Vec<&'static ToolInfo>,
     /// The names of all other tools.
-    missing: Vec<&'static str>,
+    hidden: Vec<&'static str>,
 }
 
 impl Offer {
@@ -33,7 +33,7 @@ impl Offer {
         Self::new(every_tool().iter().filter(|tool| names.contains(&tool.name)), options)
     }
 
-    /// The same without the tools that write.
+    /// This offer without the tools that write.
     pub fn reading(&self) -> Self {
         Self::new(self.of_all_toolsets(), RegistryOptions { read_only: true, ..self.options.clone() })
     }
@@ -43,17 +43,17 @@ impl Offer {
         let handles: Vec<&'static ToolInfo> =
             of_all_toolsets.iter().copied().filter(|tool| options.chooses(tool)).collect();
         let mut tools: Vec<ToolInfo> = handles.iter().copied().cloned().collect();
-        let missing = missing(&tools);
+        let hidden = hidden(&tools);
         for tool in &mut tools {
-            tool.description = without_tools(&tool.description, &missing).into();
+            tool.description = without_tools(&tool.description, &hidden).into();
             let mut schema = Map::clone(&tool.input_schema);
-            drop_mentions(&mut schema, &missing);
+            drop_mentions(&mut schema, &hidden);
             // Otherwise it stays the one that all offers share.
             if schema != *tool.input_schema {
                 tool.input_schema = Arc::new(schema);
             }
         }
-        Self { tools, handles, of_all_toolsets, options, missing }
+        Self { tools, handles, of_all_toolsets, options, hidden }
     }
 
     /// The tools, always in the same order.
@@ -71,7 +71,7 @@ impl Offer {
         self.handles.iter().copied().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }
 
-    /// The same in all toolsets.
+    /// Like [`Offer::find`], in all toolsets.
     pub fn find_in_all_toolsets(&self, name: &str) -> Result<&'static ToolInfo, Reply> {
         self.of_all_toolsets().find(|tool| tool.name == name).ok_or_else(|| self.not_offered(name))
     }
@@ -84,19 +84,19 @@ impl Offer {
             return;
         }
         let has = |name: &str| self.handles.iter().any(|tool| tool.name == name && may(tool.access));
-        let missing: Vec<&str> = every_tool().iter().map(|tool| tool.name).filter(|name| !has(name)).collect();
-        response.warnings.iter_mut().for_each(|warning| drop_advice(warning, &missing));
+        let hidden: Vec<&str> = every_tool().iter().map(|tool| tool.name).filter(|name| !has(name)).collect();
+        response.warnings.iter_mut().for_each(|warning| drop_advice(warning, &hidden));
         match &mut response.reply {
             Reply::Answer(_) => {}
-            Reply::Protocol { message, .. } => drop_advice(message, &missing),
+            Reply::Protocol { message, .. } => drop_advice(message, &hidden),
             Reply::Failure(text) => {
                 let mut error: Value = serde_json::from_str(text).unwrap_or_default();
                 match error.pointer_mut("/error/message") {
                     Some(Value::String(message)) => {
-                        drop_advice(message, &missing);
+                        drop_advice(message, &hidden);
                         *text = error.to_string();
                     }
-                    _ => drop_advice(text, &missing),
+                    _ => drop_advice(text, &hidden),
                 }
             }
         }
@@ -115,7 +115,7 @@ impl Offer {
             format!("this server runs without the toolset {}", tool.toolset.name())
         } else {
             let need = tool.need.unwrap_or("the process that owns the vault has another version of Quipu");
-            without_tools(need, &self.missing)
+            without_tools(need, &self.hidden)
         };
         let message = format!("{name} is not offered: {why}");
         Reply::Protocol { code: INVALID_PARAMS, message }
@@ -163,9 +163,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The names of all other tools.
-fn missing(tools: &[ToolInfo]) -> Vec<&'static str> {
-    let is_missing = |name: &&str| tools.iter().all(|tool| tool.name != *name);
-    every_tool().iter().map(|tool| tool.name).filter(is_missing).collect()
+fn hidden(tools: &[ToolInfo]) -> Vec<&'static str> {
+    let is_hidden = |name: &&str| tools.iter().all(|tool| tool.name != *name);
+    every_tool().iter().map(|tool| tool.name).filter(is_hidden).collect()
 }
 
 /// Removes the clauses that name these tools from every description in a schema.

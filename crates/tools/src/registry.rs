@@ -205,7 +205,7 @@ impl Registry {
         Self { knowledge, memory, tools, patience: Self::PATIENCE }
     }
 
-    /// The same with another time that calls wait for the first index.
+    /// Sets how long calls wait for the first index.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -241,20 +241,18 @@ impl Registry {
         }
         let memory = self.memory.as_deref().map_err(String::as_str);
         let call = Call::new(&self.knowledge, memory, session, request, Instant::now() + self.patience);
-        let edition = session.edition();
+        let revision = session.revision();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if let Some(key) = request.filter(|_| tool.access != Access::Read) {
                 refuse_untimely(tool.name, key, self.knowledge.now_ns())?;
             }
             let arguments = check_arguments(tool, arguments)?;
-            let missing = if tool.shows_notes { self.wait_for_index(&arguments)? } else { None };
-            missing.into_iter().for_each(|missing| call.lacks(missing));
+            let incomplete = if tool.needs_index { self.wait_for_index(&arguments)? } else { None };
+            incomplete.into_iter().for_each(|why| call.mark_incomplete(why));
             let answer = (tool.run)(&call, arguments)?;
-            Ok(match call.missing() {
+            Ok(match call.incomplete() {
                 // An answer that maps ids to values has no room for a field.
-                Some(missing) if tool.output_schema.get("additionalProperties").is_none() => {
-                    with_missing(answer, missing)
-                }
+                Some(why) if tool.output_schema.get("additionalProperties").is_none() => marked_incomplete(answer, why),
                 _ => answer,
             })
         }));
@@ -271,8 +269,8 @@ impl Registry {
             call.warn(what);
         }
         let mut warnings = call.into_warnings();
-        if tool.shows_notes {
-            warnings.extend(self.knowledge.warnings(session, &session.touched_since(edition)));
+        if tool.needs_index {
+            warnings.extend(self.knowledge.warnings(session, &session.touched_since(revision)));
         }
         let warnings = warnings.iter().map(|warning| truncate(&on_one_line(warning), MAX_WARNING)).collect();
         ToolResponse { reply, warnings }
@@ -303,9 +301,9 @@ const INCOMPLETE: &str = "_incomplete";
 
 /// An answer that says itself that it is incomplete: some clients show the structured answer alone. An answer that is no object
 /// has the warning beside it.
-fn with_missing(mut answer: Value, missing: String) -> Value {
+fn marked_incomplete(mut answer: Value, why: String) -> Value {
     if let Value::Object(fields) = &mut answer {
-        fields.insert(INCOMPLETE.to_owned(), missing.into());
+        fields.insert(INCOMPLETE.to_owned(), why.into());
     }
     answer
 }

@@ -83,7 +83,7 @@ impl Harness {
         self.called_by(&self.session, tool, arguments)
     }
 
-    /// The same as another client.
+    /// Calls a tool as another client. Every answer is checked against the tool's output schema.
     pub(crate) fn called_by(&self, session: &Session, tool: &str, arguments: Value) -> ToolResponse {
         let tool = match self.registry.find(tool) {
             Ok(tool) => tool,

@@ -38,8 +38,9 @@ pub(crate) trait Tool: 'static {
     const ACCESS: Access;
     /// Whether repeating a call with the same arguments changes nothing further.
     const IDEMPOTENT: bool = matches!(Self::ACCESS, Access::Read);
-    /// Whether a memory tool also shows notes; `quipu call` then updates the index first. The tools of other toolsets do.
-    const SHOWS_NOTES: bool = false;
+    /// Whether calls of a memory tool wait for the index and get the warnings about notes; `quipu call` then updates the index
+    /// first. Calls of the other tools always do.
+    const NEEDS_INDEX: bool = false;
 
     /// Whether hosts with MCP Apps show its answers as a picture or list.
     const HAS_VIEW: bool = false;
@@ -82,7 +83,7 @@ impl Toolset {
     /// Every toolset, in the order in which their tools are listed.
     pub const ALL: [Self; 6] = [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep];
 
-    /// The same, and the short list: what a user can choose from.
+    /// Every toolset and the short list: what a user can choose from.
     pub const CHOICES: [Self; 7] =
         [Self::Notes, Self::Docs, Self::Pages, Self::Memory, Self::Work, Self::Upkeep, Self::Essential];
 
@@ -136,8 +137,8 @@ pub struct ToolInfo {
     pub access: Access,
     /// Whether repeating a call changes nothing further.
     pub idempotent: bool,
-    /// Whether its answers show notes. The other tools work on a vault that is not indexed.
-    pub shows_notes: bool,
+    /// Whether a call waits for the index and gets the warnings about notes. The other tools work on a vault that is not indexed.
+    pub needs_index: bool,
     /// Whether hosts that can show a view of its answers get one.
     pub has_view: bool,
     /// JSON Schema of its arguments, and the check of them. Shared: a server offers the same tools in every graph and protocol.
@@ -161,7 +162,7 @@ impl ToolInfo {
             description: T::DESCRIPTION.into(),
             access: T::ACCESS,
             idempotent: T::IDEMPOTENT,
-            shows_notes: !toolset.is_about_memory() || T::SHOWS_NOTES,
+            needs_index: !toolset.is_about_memory() || T::NEEDS_INDEX,
             has_view: T::HAS_VIEW,
             input_schema: Arc::new(input_schema::<T::Params>()),
             answers_object: output_schema.get("type").and_then(Value::as_str) == Some("object"),
@@ -193,7 +194,7 @@ pub(crate) struct Call<'a> {
     until: Instant,
     warnings: RefCell<Vec<String>>,
     /// What the answer does not cover.
-    missing: RefCell<Option<String>>,
+    incomplete: RefCell<Option<String>>,
 }
 
 impl<'a> Call<'a> {
@@ -204,7 +205,15 @@ impl<'a> Call<'a> {
         request: Option<RequestKey>,
         until: Instant,
     ) -> Self {
-        Self { knowledge, memory, session, request, until, warnings: RefCell::default(), missing: RefCell::default() }
+        Self {
+            knowledge,
+            memory,
+            session,
+            request,
+            until,
+            warnings: RefCell::default(),
+            incomplete: RefCell::default(),
+        }
     }
 
     /// Memory, or the error that says why it is not available.
@@ -223,21 +232,21 @@ impl<'a> Call<'a> {
     pub(crate) fn await_memory(&self) {
         let left = self.until.saturating_duration_since(Instant::now());
         if let Some(Err(known)) = self.memory.ok().map(|memory| memory.wait_read(left)) {
-            self.lacks(format!(
+            self.mark_incomplete(format!(
                 "memory is still being read: {known} are read so far, and this answer covers only those; retry later"
             ));
         }
     }
 
-    /// The answer does not cover everything.
-    pub(crate) fn lacks(&self, missing: String) {
-        self.warn(missing.clone());
-        self.missing.borrow_mut().get_or_insert(missing);
+    /// Notes that the answer does not cover everything, in a warning and in the answer.
+    pub(crate) fn mark_incomplete(&self, why: String) {
+        self.warn(why.clone());
+        self.incomplete.borrow_mut().get_or_insert(why);
     }
 
     /// What the answer does not cover.
-    pub(crate) fn missing(&self) -> Option<String> {
-        self.missing.borrow().clone()
+    pub(crate) fn incomplete(&self) -> Option<String> {
+        self.incomplete.borrow().clone()
     }
 
     /// The author that memory records for a change by this call.
@@ -254,7 +263,7 @@ impl<'a> Call<'a> {
         Ok(read)
     }
 
-    /// The same in a snapshot, without reading the file.
+    /// The note with this id or path in a snapshot; its file is not read. Warns where several notes match.
     pub(crate) fn find(&self, snapshot: &Snapshot, spelled: &str) -> Option<NoteKey> {
         let found = snapshot.lookup(spelled);
         let (key, others) = found.split_first()?;

@@ -173,6 +173,14 @@ impl From<MemoryError> for ToolError {
         let kind = memory_kind(&error);
         match error {
             MemoryError::Failed(failure) => failure.into(),
+            MemoryError::NotFound { kind: item, id } => {
+                let next_step = match item {
+                    "entity" => "search_entities finds entities and their ids".to_owned(),
+                    "change" => "recent_changes lists the changes".to_owned(),
+                    _ => format!("get_entity lists the {item}s of an entity with their ids"),
+                };
+                Self::new(kind, format!("{}; {next_step}", MemoryError::NotFound { kind: item, id }))
+            }
             MemoryError::NameTaken { name, by } => {
                 let name = echoed(&name);
                 Self::new(kind, MemoryError::NameTaken { name, by }.to_string())
@@ -199,7 +207,7 @@ fn memory_kind(error: &MemoryError) -> ToolErrorKind {
         | MemoryError::UnknownName { .. }
         | MemoryError::Twice { .. }
         | MemoryError::NoFields
-        | MemoryError::Itself(_)
+        | MemoryError::MergeIntoItself(_)
         | MemoryError::Absorbed { .. }
         | MemoryError::Undone { .. }
         | MemoryError::Depended { .. } => ToolErrorKind::InvalidArguments,

@@ -25,9 +25,9 @@ fn every_tool_matches_its_snapshot() {
 fn of_the_memory_tools_only_three_need_notes() {
     let (remembering, others): (Vec<&ToolInfo>, Vec<&ToolInfo>) =
         every_tool().iter().partition(|tool| tool.toolset.is_about_memory());
-    let showing = remembering.iter().filter(|tool| tool.shows_notes).map(|tool| tool.name);
+    let showing = remembering.iter().filter(|tool| tool.needs_index).map(|tool| tool.name);
     assert_eq!(showing.collect::<Vec<_>>(), ["get_entity", "undo_change", "redact"]);
-    assert!(others.iter().all(|tool| tool.shows_notes));
+    assert!(others.iter().all(|tool| tool.needs_index));
 }
 
 #[test]

@@ -119,7 +119,7 @@ impl Rules {
         self.check_any(patterns, path, is_folder)
     }
 
-    /// The same for a file that is not a note.
+    /// Like [`Self::check`], for a file that is not a note.
     pub(crate) fn check_image(&self, patterns: &Patterns, path: &str) -> Result<(), ExclusionReason> {
         self.check_any(patterns, path, false)
     }

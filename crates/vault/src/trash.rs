@@ -189,7 +189,7 @@ pub(crate) fn add(
     link_or_copy((original.dir, original.name), (&folder, version_name))
 }
 
-/// The same for a file that is in the trash already, not synced.
+/// Like [`add`], for a file that is in the trash already; its folder is not reported as changed, so it is not synced.
 pub(crate) fn add_version(root: &Dir, existing: &str, version: &str) -> io::Result<()> {
     let (dir, name) = open_folder_of(root, existing)?;
     let folder = join(&join(OWN_FOLDER, TRASH), split(existing).0);

@@ -1,7 +1,9 @@
 //! Applies file changes: all or none, durable when [`apply`] returns, and no edit of another program is lost.
 //!
-//! In order: take the lock and recover an interrupted write, check every change (`write_plan`), write the journal, write new
-//! versions under temporary names, add old versions to the trash, then rename each file into place. A failure undoes the write.
+//! In order: take the lock and recover an interrupted write; check every change (`write_plan`); write the journal, which has what the write is
+//! about to do; write new versions under temporary names, fsync; link old versions into the trash, fsync; compare and rename each
+//! file into place, fsync its folders; record the history; end the journal. A failure undoes the write. After a kill, the next
+//! start or write finishes or undoes it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -82,7 +84,7 @@ pub(crate) fn lock(vault: &FolderVault) -> io::Result<WriteLock<'_>> {
     lock_within(vault, TIMEOUT)
 }
 
-/// The same, and fails after less time.
+/// Like [`lock`], but waits at most `patience`.
 pub(crate) fn lock_within(vault: &FolderVault, patience: Duration) -> io::Result<WriteLock<'_>> {
     if vault.read_only {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the vault is open read-only"));

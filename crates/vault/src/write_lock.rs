@@ -41,7 +41,7 @@ pub(crate) struct WriteLock<'a> {
 
 /// Another process or thread held the lock for longer than a writer waits.
 #[derive(Debug, thiserror::Error)]
-#[error("{holder} holds {OWN_FOLDER}/{NAME}; retry, and end that process if it hangs")]
+#[error("{holder} holds the write lock of the vault ({OWN_FOLDER}/{NAME}); retry, and end that process if it hangs")]
 struct LockBusy {
     holder: String,
 }

@@ -23,10 +23,11 @@ use crate::permissions::copy_permissions;
 use crate::read::read_in;
 use crate::trash::{self, TrashBatch};
 
-/// Its folder in the trash. The listing of the trash ignores the name.
+/// The folder in the trash for copies of written texts. The listing of the trash ignores the name.
 const WRITTEN: &str = "written";
-/// The same where a group shares `.quipu`. Copies that were made before stay private to their account: a folder that was private
-/// is never opened to others, since a member of the group could have put another folder in its place.
+/// The folder in the trash for copies of written texts where a group shares `.quipu`. Copies that were made before stay private
+/// to their account: a folder that was private is never opened to others, since a member of the group could have put another
+/// folder in its place.
 const WRITTEN_BY_GROUP: &str = "written-group";
 
 /// Copies the new texts of a write that took place and removes the copies of deleted notes. A failure is a warning: the write

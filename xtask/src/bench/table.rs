@@ -30,7 +30,7 @@ impl Table {
         self.put(label, notes, Figure { middle: None, judged: figure }, budget);
     }
 
-    /// The same for a middle and a 95th percentile; the latter is judged.
+    /// Adds a middle and a 95th percentile to the row of this name; the latter is judged.
     pub(super) fn add_percentiles(&mut self, label: &str, notes: usize, (p50, p95): (f64, f64), budget: Budget) {
         self.put(label, notes, Figure { middle: Some(p50), judged: p95 }, budget);
     }

@@ -1,5 +1,5 @@
-//! The same for memory: eight writers over one connection, each with one call under way, and the server killed again and
-//! again until all are through. Every acknowledged change is there exactly once; one under way, at most once and whole.
+//! Kills the server during writes to memory, again and again until eight writers over one connection, each with one call under
+//! way, are through. Every acknowledged change is there exactly once; one under way, at most once and whole.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

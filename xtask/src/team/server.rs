@@ -43,7 +43,7 @@ impl TeamServer {
         Self::start_embedding(binary, database, proxies, "none")
     }
 
-    /// The same with a provider of vectors.
+    /// Like [`Self::start`], with a provider of vectors.
     pub(super) fn start_embedding(
         binary: &Path,
         database: String,
@@ -61,7 +61,7 @@ impl TeamServer {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// The same for one of several graphs.
+    /// Where clients reach one of several graphs.
     pub(super) fn url_of(&self, graph: &str) -> String {
         format!("http://127.0.0.1:{}/g/{graph}/mcp", self.port)
     }

@@ -13,7 +13,9 @@ pub(super) fn ask(
     arguments: Value,
     source: &dyn NoteSource,
 ) -> Result<Value, Failure> {
-    let tool = registry.find(tool).map_err(|_| Failure::failed(format!("the tool {tool} is not available")))?;
+    let tool = registry.find(tool).map_err(|_| {
+        Failure::failed(format!("cannot {verb}: this vault has no tool {tool}")).hint("`quipu call` lists its tools")
+    })?;
     let response = registry.call(tool, arguments, &registry.command_session(CLIENT), None);
     for warning in response.warnings {
         source.warn(warning);

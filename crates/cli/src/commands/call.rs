@@ -79,7 +79,7 @@ impl Call {
             return Ok(CallAnswer::Schema(json!(info.input_schema)));
         }
         // A tool that shows no notes need not read a vault that was never indexed.
-        if info.shows_notes || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
+        if info.needs_index || open.index != IndexLocation::Memory(InMemoryReason::Missing) {
             open.update_index(vault.progress())?;
         }
         let (session, key) = (registry.command_session(super::CLIENT), self.key()?);

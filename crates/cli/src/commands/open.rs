@@ -115,7 +115,7 @@ impl Open {
     }
 }
 
-/// The same port for a vault each time where it is free, so that the browser remembers the theme and the last visit.
+/// An address with the same port each time for a vault, where it is free: the browser remembers the theme and the last visit.
 fn free_address(root: &Path) -> io::Result<SocketAddr> {
     let hash = blake3::hash(root.as_os_str().as_encoded_bytes());
     let usual = FIRST_PORT + u16::from_le_bytes([hash.as_bytes()[0], hash.as_bytes()[1]]) % PORTS;

@@ -12,7 +12,7 @@ use quipu_core::memory::Memory;
 use quipu_server::engine::{Engine, FirstPass};
 use quipu_server::http::{self, Content, GraphSource, HttpSettings, Served};
 use quipu_server::served_vault::ServedVault;
-use quipu_server::service::{Measure, VaultService};
+use quipu_server::service::{Metric, VaultService};
 use quipu_server::team::{TeamGraph, TeamOptions};
 use quipu_server::tokens::GraphRef;
 use quipu_tools::Registry;
@@ -85,8 +85,8 @@ impl GraphSource for TeamGraphs {
         Ok(Some(Arc::new(TeamGraph::open(open, feed, self.options.clone())?)))
     }
 
-    fn measures(&self) -> Vec<Measure> {
-        self.database.measures()
+    fn metrics(&self) -> Vec<Metric> {
+        self.database.metrics()
     }
 }
 
@@ -169,8 +169,8 @@ impl ServedVault for OpenGraph {
 
     fn save(&self) {}
 
-    fn measures(&self) -> Vec<Measure> {
-        self.measures()
+    fn metrics(&self) -> Vec<Metric> {
+        self.metrics()
     }
 
     /// Not called: there is no socket at which another process could ask.

@@ -9,7 +9,7 @@ use quipu_core::memory::{Memory, MemoryParts};
 use quipu_core::ports::{Embedder, NoSources, NoteFeed, SystemClock, TextModel, VaultFiles, VectorStore};
 use quipu_core::search::Meaning;
 use quipu_core::{Knowledge, Parts};
-use quipu_server::service::Measure;
+use quipu_server::service::Metric;
 use quipu_server::tokens::{Denied, Grant, GraphRef, NeedsLookup, TokenScope, TokenSource};
 use quipu_store_embedded::EmbeddedStore;
 use quipu_store_postgres::{
@@ -95,17 +95,17 @@ impl Database {
     }
 
     /// How this process uses the database.
-    pub(crate) fn measures(&self) -> Vec<Measure> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         let pool = self.postgres.pool();
         let away = self.postgres.unreachable_for().unwrap_or_default();
-        let gauge = |name, what, value: usize| Measure::gauge(name, what, value as f64);
+        let gauge = |name, what, value: usize| Metric::gauge(name, what, value as f64);
         vec![
             gauge("quipu_database_connections", "Open connections to the database.", pool.open),
             gauge("quipu_database_connections_idle", "Those that no call uses.", pool.idle),
             gauge("quipu_database_connections_limit", "The most that this server opens.", pool.limit),
             gauge("quipu_database_waiting", "Calls that wait for a connection to the database.", pool.waiting),
             gauge("quipu_vectors_limit", "The most vectors of passages that a server is meant for.", VECTORS_LIMIT),
-            Measure::gauge(
+            Metric::gauge(
                 "quipu_database_unreachable_seconds",
                 "How long the database has been unreachable; 0 while it answers.",
                 away.as_secs_f64(),
@@ -274,18 +274,18 @@ impl OpenGraph {
     }
 
     /// Counters of this server's work on the graph.
-    pub(crate) fn measures(&self) -> Vec<Measure> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         let CommitTimes { commits, total } = self.database.commit_times(&self.graph);
-        let mut measures = vec![
-            Measure::counter("quipu_commits_total", "Writes that this server has committed.", commits as f64),
-            Measure::counter("quipu_commit_seconds_total", "Time that these took.", total.as_secs_f64()),
+        let mut metrics = vec![
+            Metric::counter("quipu_commits_total", "Writes that this server has committed.", commits as f64),
+            Metric::counter("quipu_commit_seconds_total", "Time that these took.", total.as_secs_f64()),
         ];
         if let Some(vectors) = &self.vectors {
             let (embedded, fetched) = vectors.embedded_and_fetched();
             let (ours, others) = ("Passages that this server embedded for all.", "Vectors fetched from other servers.");
-            measures.push(Measure::counter("quipu_passages_embedded_total", ours, embedded as f64));
-            measures.push(Measure::counter("quipu_vectors_fetched_total", others, fetched as f64));
+            metrics.push(Metric::counter("quipu_passages_embedded_total", ours, embedded as f64));
+            metrics.push(Metric::counter("quipu_vectors_fetched_total", others, fetched as f64));
         }
-        measures
+        metrics
     }
 }

@@ -66,7 +66,7 @@ impl Client {
         Self::start_set(vault, arguments, &[])
     }
 
-    /// The same with variables in the environment of the server.
+    /// Like [`Self::start_in`], with variables in the environment of the server.
     fn start_set(vault: TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         if team_wire::is_wanted() {
             let (sender, lines) = channel();
@@ -89,12 +89,12 @@ impl Client {
         self.start_join(arguments).shake_hands(LEGACY)
     }
 
-    /// The same without its handshake: nothing is waited for.
+    /// Like [`Self::join`], without its handshake: nothing is waited for.
     pub(crate) fn start_join(&self, arguments: &[&str]) -> Self {
         self.start_join_with(&[], arguments)
     }
 
-    /// The same with variables in its environment.
+    /// Like [`Self::start_join`], with variables in the environment of the server.
     pub(crate) fn start_join_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let mut command = serve_command(self.root(), arguments);
         command.envs(variables.iter().copied());
@@ -128,12 +128,12 @@ impl Client {
         Self::connect(fixture, LEGACY)
     }
 
-    /// The same for a vault that the caller has prepared.
+    /// Like [`Self::open`], for a vault that the caller has prepared.
     pub(crate) fn open_in(vault: TempDir, arguments: &[&str]) -> Self {
         Self::start_in(vault, arguments).shake_hands(LEGACY)
     }
 
-    /// The same without an embedder, so without search by meaning.
+    /// Like [`Self::open`], without an embedder, so without search by meaning.
     pub(crate) fn open_without_meaning(fixture: &str, arguments: &[&str]) -> Self {
         Self::start_set(vault(fixture), arguments, &[("QUIPU_EMBEDDING_PROVIDER", "none")]).shake_hands(LEGACY)
     }
@@ -212,7 +212,7 @@ impl Client {
         Command::new(QUIPU).arg("--vault").arg(self.root()).args(arguments).output().unwrap()
     }
 
-    /// The same for a command that must succeed: what it printed.
+    /// What a command on the vault prints, which must succeed.
     #[track_caller]
     pub(crate) fn run_command(&self, arguments: &[&str]) -> String {
         let ran = self.command(arguments);

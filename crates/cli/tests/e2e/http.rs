@@ -84,7 +84,7 @@ impl Prepared {
         self.start_with(arguments, &[])
     }
 
-    /// The same with variables in its environment.
+    /// Like [`Self::start`], with variables in the environment of the server.
     pub(crate) fn start_with(self, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         // Free a moment ago; the server cannot yet say which one it chose itself.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

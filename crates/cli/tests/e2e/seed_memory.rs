@@ -53,8 +53,12 @@ fn ids(found: &Value) -> Vec<i64> {
     found.as_array().unwrap().iter().map(|hit| hit["entity_id"].as_i64().unwrap()).collect()
 }
 
-fn not_found(message: &str) -> (String, String) {
-    ("ResourceNotFound".into(), message.into())
+fn not_found(kind: &str, id: i64) -> (String, String) {
+    let next_step = match kind {
+        "entity" => "search_entities finds entities and their ids".to_owned(),
+        _ => format!("get_entity lists the {kind}s of an entity with their ids"),
+    };
+    ("ResourceNotFound".into(), format!("there is no {kind} {id}; {next_step}"))
 }
 
 fn invalid(message: &str) -> (String, String) {
@@ -141,7 +145,7 @@ fn entity_is_created_updated_and_deleted() {
     let gone = timeless(client.answer("delete_entity", json!({"entity_id": 1})));
     assert_eq!((&gone["entity_id"], &gone["name"]), (&json!(1), &json!("Quipu")));
     assert_eq!(gone["message"], "Deleted entity 1, 2 observations and 0 relations.");
-    assert_eq!(error(&mut client, "get_entity", json!({"entity_id": 1})), not_found("there is no entity 1"));
+    assert_eq!(error(&mut client, "get_entity", json!({"entity_id": 1})), not_found("entity", 1));
     let again = client.answer("create_entity", json!({"name": "Quipu", "entity_type": "Project"}));
     assert_eq!(again["entity_id"], 2, "an id is not given twice");
 }
@@ -150,15 +154,18 @@ fn entity_is_created_updated_and_deleted() {
 fn entity_tools_return_every_documented_error() {
     let mut client = planted();
     for tool in ["get_entity", "delete_entity"] {
-        assert_eq!(error(&mut client, tool, json!({"entity_id": 99})), not_found("there is no entity 99"));
+        assert_eq!(error(&mut client, tool, json!({"entity_id": 99})), not_found("entity", 99));
         let (code, message) = error(&mut client, tool, json!({"entity_id": "one"}));
         assert_eq!((code.as_str(), message.starts_with("`entity_id`")), ("InvalidArguments", true), "{message}");
         assert_eq!(error(&mut client, tool, json!({})).0, "InvalidArguments");
     }
     for (arguments, message) in [
-        (json!({"name": "  ", "entity_type": "x"}), "`name` is blank"),
-        (json!({"name": "x", "entity_type": " "}), "`entity_type` is blank"),
-        (json!({"name": "x", "entity_type": "y", "observations": ["ok", " "]}), "`observations[1]` is blank"),
+        (json!({"name": "  ", "entity_type": "x"}), "`name` is blank; give a text"),
+        (json!({"name": "x", "entity_type": " "}), "`entity_type` is blank; give a text"),
+        (
+            json!({"name": "x", "entity_type": "y", "observations": ["ok", " "]}),
+            "`observations[1]` is blank; give a text",
+        ),
         (json!({"name": "", "entity_type": "y"}), "`name` is empty; it must be a string of 1 to 500 characters"),
         (json!({"entity_type": "y"}), "`name` is missing; it must be a string of 1 to 500 characters"),
     ] {
@@ -167,7 +174,7 @@ fn entity_tools_return_every_documented_error() {
     let nothing = "nothing to change: give `name`, `entity_type`, `aliases` or `description`";
     assert_eq!(error(&mut client, "update_entity", json!({"entity_id": 1})), invalid(nothing));
     let missing = json!({"entity_id": 99, "name": "x"});
-    assert_eq!(error(&mut client, "update_entity", missing), not_found("there is no entity 99"));
+    assert_eq!(error(&mut client, "update_entity", missing), not_found("entity", 99));
     let taken = error(&mut client, "update_entity", json!({"entity_id": 4, "name": "QUIPU"}));
     let message = "the name \"QUIPU\" is taken by entity 1; add to that one, or choose another name";
     assert_eq!(taken, invalid(message));
@@ -222,11 +229,11 @@ fn observations_are_created_and_deleted() {
     );
     assert_eq!(client.answer("search_entities", json!({"query": "fast"})), json!([]));
     let gone = error(&mut client, "delete_observation", json!({"observation_id": 4}));
-    assert_eq!(gone, not_found("there is no observation 4"));
+    assert_eq!(gone, not_found("observation", 4));
     let nobody = json!({"entity_id": 99, "text_content": "x"});
-    assert_eq!(error(&mut client, "create_observation", nobody), not_found("there is no entity 99"));
+    assert_eq!(error(&mut client, "create_observation", nobody), not_found("entity", 99));
     let blank = json!({"entity_id": 1, "text_content": " "});
-    assert_eq!(error(&mut client, "create_observation", blank), invalid("`text_content` is blank"));
+    assert_eq!(error(&mut client, "create_observation", blank), invalid("`text_content` is blank; give a text"));
 }
 
 #[test]
@@ -274,9 +281,9 @@ fn relations_are_created_and_deleted() {
     assert_eq!(made, expected);
     assert_eq!(error(&mut client, "create_relation", relate), invalid("relation 3 already exists"));
     let nobody = json!({"from_entity_id": 1, "to_entity_id": 98, "relation_type": "x"});
-    assert_eq!(error(&mut client, "create_relation", nobody), not_found("there is no entity 98"));
+    assert_eq!(error(&mut client, "create_relation", nobody), not_found("entity", 98));
     let blank = json!({"from_entity_id": 1, "to_entity_id": 4, "relation_type": "  "});
-    assert_eq!(error(&mut client, "create_relation", blank), invalid("`relation_type` is blank"));
+    assert_eq!(error(&mut client, "create_relation", blank), invalid("`relation_type` is blank; give a text"));
     let mut found = |arguments: Value| {
         let found = client.answer("find_relations", arguments);
         found.as_array().unwrap().iter().map(|relation| relation["relation_id"].as_i64().unwrap()).collect::<Vec<_>>()
@@ -297,7 +304,7 @@ fn relations_are_created_and_deleted() {
     let gone = timeless(client.answer("delete_relation", json!({"relation_id": 3})));
     assert_eq!((&gone["relation_id"], &gone["message"]), (&json!(3), &json!("Deleted relation 3.")));
     let gone = error(&mut client, "delete_relation", json!({"relation_id": 3}));
-    assert_eq!(gone, not_found("there is no relation 3"));
+    assert_eq!(gone, not_found("relation", 3));
 }
 
 #[test]
@@ -322,9 +329,9 @@ fn search_covers_all_fields_and_names_the_matched_ones() {
         assert_eq!(found[0]["matched_fields"], json!([field]), "{query}");
     }
     assert_eq!(client.answer("search_entities", json!({"query": "zebra"})), json!([]));
-    assert_eq!(error(&mut client, "search_entities", json!({"query": " "})), invalid("`query` is blank"));
+    assert_eq!(error(&mut client, "search_entities", json!({"query": " "})), invalid("`query` is blank; give a text"));
     let nobody = json!({"query": "log", "project_id": 99});
-    assert_eq!(error(&mut client, "search_entities", nobody), not_found("there is no entity 99"));
+    assert_eq!(error(&mut client, "search_entities", nobody), not_found("entity", 99));
     assert_eq!(ids(&client.answer("search_entities", json!({"query": "log", "limit": 1}))), [3]);
 }
 
@@ -368,9 +375,9 @@ fn subgraph_has_the_entities_and_their_relations() {
     let none = json!({"query": "log", "search_in_name": false, "search_in_type": false, "search_in_aliases": false,
         "search_in_observations": false});
     assert_eq!(error(&mut client, "search_subgraph", none).0, "InvalidArguments");
-    assert_eq!(error(&mut client, "search_subgraph", json!({"query": "\t"})), invalid("`query` is blank"));
+    assert_eq!(error(&mut client, "search_subgraph", json!({"query": "\t"})), invalid("`query` is blank; give a text"));
     let nobody = json!({"query": "log", "project_id": 99});
-    assert_eq!(error(&mut client, "search_subgraph", nobody), not_found("there is no entity 99"));
+    assert_eq!(error(&mut client, "search_subgraph", nobody), not_found("entity", 99));
 
     let result = client.call("get_subgraph_by_ids", json!({"entity_ids": [3, 99, 2, 3]}));
     let found = first_block(&result);
@@ -413,7 +420,7 @@ fn context_members_rank_first() {
     client.answer("create_relation", json!({"from_entity_id": 6, "to_entity_id": 5, "relation_type": "Part_Of"}));
     assert_eq!(ids(&client.answer("search_entities", json!({"query": "log"}))), [6, 4, 3, 2], "in any case");
     client.answer("delete_entity", json!({"entity_id": 6}));
-    assert_eq!(error(&mut client, "set_context", json!({"project_id": 99})), not_found("there is no entity 99"));
+    assert_eq!(error(&mut client, "set_context", json!({"project_id": 99})), not_found("entity", 99));
     assert_eq!(client.answer("clear_context", json!({})), json!({"status": "context_cleared"}));
     assert_eq!(client.answer("clear_context", json!({})), json!({"status": "context_cleared"}));
     assert_eq!(client.answer("get_context", json!({})), json!({"status": "no_context"}));
@@ -501,7 +508,7 @@ fn bulk_update_is_atomic() {
         (
             json!({"entities": [good], "observations": [{"entity_id": 99, "text_content": "x"}]}),
             "ResourceNotFound",
-            "observations[0]: there is no entity 99",
+            "observations[0]: there is no entity 99; search_entities finds entities and their ids",
         ),
         (
             json!({"entities": [good], "relations": [{"from_entity_id": "New", "to_entity_id": "Nobody", "relation_type": "x"}]}),

@@ -1,4 +1,4 @@
-//! The same client against a server of a team's database: the notes of its vault are in a graph, its lines travel over HTTP.
+//! The tests' client against a server of a team's database: the notes of its vault are in a graph, its lines travel over HTTP.
 //!
 //! With `QUIPU_TEST_TEAM` set, [`crate::client::Client`] uses this, so that tests of what is answered run a second time.
 

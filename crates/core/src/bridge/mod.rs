@@ -26,7 +26,7 @@ pub struct LinkedNotes {
 }
 
 impl Knowledge {
-    /// The same vault, with the memory that links to it.
+    /// Adds the memory that links to the notes.
     #[must_use]
     pub fn with_memory(mut self, memory: Arc<Memory>) -> Self {
         self.memory = Some(memory);

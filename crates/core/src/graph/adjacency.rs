@@ -83,7 +83,7 @@ impl LinkGraph {
         }
     }
 
-    /// The same graph with new targets for some slots, which may be new.
+    /// This graph with new targets for some slots, which may be new.
     ///
     /// The cost depends on the changed rows; once there are many, the whole graph is rebuilt.
     pub fn with_rows(&self, rows: Vec<(NoteKey, Vec<NoteKey>)>) -> Self {

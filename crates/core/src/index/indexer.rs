@@ -348,7 +348,7 @@ impl Indexer {
         self.writer.lock().unwrap_or_else(|poisoned| self.restored(poisoned.into_inner()))
     }
 
-    /// The same; `None` when another thread holds it for longer, as a first pass over a big vault does.
+    /// Like [`Self::writer`]; `None` when another thread holds it for longer, as a first pass over a big vault does.
     pub(crate) fn writer_within(&self, patience: Duration) -> Option<MutexGuard<'_, Writer>> {
         let mut waited = Duration::ZERO;
         loop {

@@ -99,8 +99,8 @@ impl ReadPlan {
         Self::of_all(writer, snapshot, listing, |_| true)
     }
 
-    /// The same for a listing that may be older than the snapshot: a note that it does not have may be new, so its file is
-    /// looked for.
+    /// Like [`Self::for_listing`], for a listing that may be older than the snapshot: a note that it does not have may be new, so
+    /// its file is looked for.
     pub(super) fn for_older_listing(
         vault: &dyn VaultFiles,
         writer: &Writer,

@@ -305,7 +305,7 @@ impl Snapshot {
         found
     }
 
-    /// The same for many names at once, most of which no note has: the places of the others, with their notes.
+    /// Like [`Self::named`], for many names at once, most of which no note has: the places of the others, with their notes.
     pub fn named_each(&self, names: &[&str]) -> Vec<(usize, Vec<NoteKey>)> {
         let exact = &self.tables.exact_names;
         let known = exact.hashes.get_or_init(|| NameHashes::new(self));

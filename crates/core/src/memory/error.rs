@@ -25,7 +25,7 @@ pub enum MemoryError {
         /// The entity that has the name.
         by: EntityId,
     },
-    /// The same relation exists.
+    /// This relation exists already.
     #[error("relation {0} already exists")]
     RelationExists(RelationId),
     /// Another observation of the entity has the text.
@@ -42,7 +42,7 @@ pub enum MemoryError {
     #[error("cannot undo change {change}: {reason}")]
     Depended { change: i64, reason: String },
     /// A text has nothing in it.
-    #[error("`{field}` is blank")]
+    #[error("`{field}` is blank; give a text")]
     Blank {
         /// Which argument, with its place where it is of a list.
         field: Cow<'static, str>,
@@ -83,7 +83,7 @@ pub enum MemoryError {
     },
     /// Both are one.
     #[error("entity {0} cannot be merged into itself")]
-    Itself(EntityId),
+    MergeIntoItself(EntityId),
     /// One part of a bulk.
     #[error("{place}: {error}")]
     At {
@@ -123,8 +123,10 @@ impl MemoryError {
             Refusal::NoRelation(id) => Self::NotFound { kind: "relation", id: id.0 },
             Refusal::RelationExists(id) => Self::RelationExists(id),
             Refusal::Absorbed { by } => Self::Absorbed { by },
-            Refusal::Itself(id) => Self::Itself(id),
-            Refusal::NothingMade(_) | Refusal::NumberGiven(_) => unreachable!("only an import says what was elsewhere"),
+            Refusal::MergeIntoItself(id) => Self::MergeIntoItself(id),
+            Refusal::NoItemCreated(_) | Refusal::IdAlreadyUsed(_) => {
+                unreachable!("only an import says what was elsewhere")
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ impl EntityDetail {
 }
 
 impl Memory {
-    /// The same as [`Memory::links_like`], with links in deleted texts: an undo may restore them.
+    /// Like [`Memory::links_like`], with links in deleted texts: an undo may restore them.
     pub(crate) fn links_like_with_deleted(
         &self,
         hashes: &FxHashSet<u64>,

@@ -144,7 +144,7 @@ impl Memory {
     /// What [`Memory::merge_entities`] would do. Nothing is changed.
     pub fn plan_merge(&self, from: EntityId, into: EntityId) -> Result<MergePlan, MemoryError> {
         if from == into {
-            return Err(MemoryError::Itself(from));
+            return Err(MemoryError::MergeIntoItself(from));
         }
         let (from, kept) = (self.entity(from)?, self.entity(into)?);
         let (aliases, description) = kept.absorbing(&from);

@@ -11,7 +11,7 @@ use crate::search::words::{WordKind, unaccented, words};
 /// The result of comparing names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum NameComparison {
-    /// The same words.
+    /// They have the same words.
     Same {
         /// Above 0 only for typing errors.
         distance: f32,

@@ -69,7 +69,7 @@ impl Knowledge {
         self.note_to_write_at(session, spelled, None)
     }
 
-    /// The same for a client that names the version it expects.
+    /// Like [`Self::note_to_write`], for a client that may name the version it expects.
     fn note_to_write_at(
         &self,
         session: &Session,
@@ -179,7 +179,7 @@ impl Knowledge {
         self.apply_kept(session, (action, request), (changes, &[]))
     }
 
-    /// The same for changes some of which write kept versions.
+    /// Like [`Self::apply_by`], for changes some of which write kept versions.
     fn apply_kept(
         &self,
         session: &Session,
@@ -201,7 +201,7 @@ impl Knowledge {
         }
     }
 
-    /// The same for every file whose links a client's write rewrote.
+    /// Like [`Self::show_own_write`], for every file whose links a client's write rewrote.
     fn show_rewritten(&self, session: &Session, relocated: &Relocated) {
         // What cannot be learned now is asked again when the client writes the note.
         let _ = self.learn_shown(session, &relocated.rewritten.iter().map(|file| &file.real).collect::<Vec<_>>());

@@ -34,7 +34,7 @@ impl Knowledge {
         VaultPath::parse(&path).map_err(|error| NoteError::bad_path(id, error))
     }
 
-    /// The same with the last name as spelled.
+    /// Like [`Self::place_for`], with the file's name as spelled.
     pub(super) fn spelled_place(&self, id: &str) -> Result<VaultPath, NoteError> {
         // People have such files; an agent that asks for one means a home folder or a drive.
         let is_drive = matches!(id.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());

@@ -160,7 +160,7 @@ fn is_unchanged_title(note: &Note, title: &str) -> bool {
     note.title == title && (!parse::can_be_linked(title) || renamed_path(&note.path, title).is_err())
 }
 
-/// The same folder with the title as the file's name.
+/// The path of a note with the title as the file's name, in the same folder.
 fn renamed_path(path: &VaultPath, title: &str) -> Result<VaultPath, NoteError> {
     let bad = |reason: &str| NoteError::BadTitle { title: title.to_owned(), reason: reason.to_owned() };
     if title.is_empty() {

@@ -190,8 +190,8 @@ fn interpret(entries: Vec<YamlEntry>, yaml: &str, yaml_start: usize) -> Frontmat
     read
 }
 
-/// The same entries with numbers as written, for keys that are names: the title `3.10` is not `3.1`. Empty if these keys
-/// have no number, which saves reading the YAML twice.
+/// The entries with numbers as written, for keys that are names: the title `3.10` is not `3.1`. Empty if these keys have no
+/// number, which saves reading the YAML twice.
 fn names_as_written(entries: &[YamlEntry], yaml: &str) -> Vec<YamlEntry> {
     let is_number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_));
     let has_number = |value: &Value| matches!(value, Value::List(items) if items.iter().any(is_number));

@@ -21,8 +21,9 @@ pub trait MemoryStore: Send + Sync {
         self.apply_at(None, changes, author)
     }
 
-    /// The same, for changes that depend on what the caller read: refuses with [`ApplyError::Moved`] if `head` is no longer the
-    /// newest log entry, whichever process added one. It is compared inside the transaction, after the key of the request.
+    /// Like [`MemoryStore::apply`], for changes that depend on what the caller read: refuses with [`ApplyError::Moved`] if `head`
+    /// is no longer the newest log entry, whichever process added one. It is compared inside the transaction, after the key of
+    /// the request.
     fn apply_at(
         &self,
         head: Option<ChangeNumber>,
@@ -347,7 +348,7 @@ impl MemoryItem {
         }
     }
 
-    /// The same item with other times.
+    /// This item with other times.
     pub fn at_times(&self, created_ns: i64, updated_ns: i64) -> Self {
         match self.clone() {
             Self::Entity(entity) => Self::Entity(Entity { created_ns, updated_ns, ..entity }),
@@ -471,10 +472,10 @@ pub enum Refusal {
     RelationExists(RelationId),
     /// The change at that index created no item.
     #[error("change {0} of the list created nothing")]
-    NothingMade(usize),
+    NoItemCreated(usize),
     /// An item of its kind has or had the id or a greater one.
     #[error("the id {0} may have been used before")]
-    NumberGiven(i64),
+    IdAlreadyUsed(i64),
     /// The entity was merged into another.
     #[error("the entity was merged into entity {by}")]
     Absorbed {
@@ -483,7 +484,7 @@ pub enum Refusal {
     },
     /// An entity cannot be merged into itself.
     #[error("entity {0} cannot be merged into itself")]
-    Itself(EntityId),
+    MergeIntoItself(EntityId),
 }
 
 /// Why a change was not undone. Nothing has changed.

@@ -49,7 +49,7 @@ pub struct TracedSource {
 /// What happened to a source since its note last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceStatus {
-    /// The same content.
+    /// The content did not change.
     Same,
     /// Other content, or created since.
     Changed {

@@ -27,7 +27,7 @@ const ALONE_NEARER_BY: f32 = 0.16;
 pub struct Weights {
     /// The weight of meaning for a query that the model understands, with full vectors; the rest is that of words.
     pub meaning: f32,
-    /// The same with coarse vectors.
+    /// The weight of meaning with coarse vectors.
     pub coarse: f32,
 }
 

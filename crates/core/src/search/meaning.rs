@@ -22,7 +22,7 @@ const BATCH: usize = 8;
 /// Shares of a round for each thread, at least.
 const SHARES: usize = 4;
 
-/// The same for the coarse encoder: a tenth of a second of work, one transaction of the store.
+/// Passages that a thread takes at a time for the coarse encoder: a tenth of a second of work, one transaction of the store.
 const COARSE_BATCH: usize = 256;
 
 /// The most threads with a coarse encoder: each caches up to 40 MB.
@@ -125,7 +125,7 @@ impl Meaning {
 }
 
 impl Knowledge {
-    /// The same vault with search by meaning.
+    /// Adds search by meaning.
     #[must_use]
     pub fn with_meaning(mut self, meaning: Meaning) -> Self {
         self.meaning = Some(meaning);

@@ -33,7 +33,7 @@ pub fn snippet(text: &str, query: &str, max_chars: usize) -> String {
     around_best(text, query, max_chars, [OPEN, CLOSE])
 }
 
-/// The same without marks.
+/// Like [`snippet`], without marks.
 pub fn excerpt(text: &str, query: &str, max_chars: usize) -> String {
     around_best(text, query, max_chars, [""; 2])
 }

@@ -11,7 +11,7 @@ pub fn plain_text(body: &str) -> String {
     running_text(body, true)
 }
 
-/// The same with or without code between backticks.
+/// Like [`plain_text`], with or without code between backticks.
 pub(super) fn running_text(body: &str, with_code: bool) -> String {
     let body = &body[..body.floor_char_boundary(MAX_BYTES)];
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;

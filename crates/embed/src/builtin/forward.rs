@@ -150,7 +150,7 @@ impl Computation for AddAndNorm<'_> {
 mod tests {
     use super::*;
 
-    /// The same text has the same vector on every processor, except for rounding.
+    /// A text has the same vector on every processor, except for rounding.
     #[test]
     fn all_levels_give_the_same_vector() {
         let asset = ModelAsset::model();

@@ -34,7 +34,7 @@ pub(super) struct Quantised<'a> {
     pub(super) count: usize,
     /// Row after row, in the form that the level takes; empty for a level that takes `wide`.
     pub(super) values: &'a [u8],
-    /// The same in sixteen bits; empty for a level that takes bytes.
+    /// Row after row in sixteen bits; empty for a level that takes bytes.
     pub(super) wide: &'a [i16],
     /// The scale of each group of 64, row after row.
     pub(super) scales: &'a [f32],

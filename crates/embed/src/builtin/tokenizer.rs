@@ -37,7 +37,7 @@ impl Tokenizer {
         self.encode_by(text, limit, |piece, tokens| self.encode_piece(piece.as_bytes(), tokens))
     }
 
-    /// The same with the caller's function for the tokens of a piece, which may cache those of common words.
+    /// Like [`Self::encode`], with the caller's function for the tokens of a piece, which may cache those of common words.
     pub(super) fn encode_by(
         &self,
         text: &str,

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::mcp::MAX_BODY_BYTES;
-use crate::service::{Capacity, Lease, ResponseBudget, SMALL_REQUEST_BYTES};
+use crate::service::{Capacity, RequestPermit, ResponseBudget, SMALL_REQUEST_BYTES};
 
 /// Requests of one client in progress, streams included: a quarter of the default number of connections. All programs of one
 /// machine may be one client.
@@ -86,7 +86,7 @@ pub(super) struct Admitted {
 /// A body that was read, and its share of the memory.
 pub(super) struct ReadBody {
     pub(super) bytes: Bytes,
-    pub(super) lease: Lease,
+    pub(super) permit: RequestPermit,
 }
 
 /// The memory share of a request that is being read. It grows with the received bytes: an announced length reserves nothing.
@@ -181,8 +181,8 @@ impl HttpClients {
             bytes.extend_from_slice(data);
         }
         room.grow(values(&bytes)? * BYTES_PER_VALUE)?;
-        let lease = Lease::of_request(room.bytes, vec![room.of_client, room.of_all]);
-        Ok(ReadBody { bytes: bytes.into(), lease })
+        let permit = RequestPermit::of_request(room.bytes, vec![room.of_client, room.of_all]);
+        Ok(ReadBody { bytes: bytes.into(), permit })
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
         room.grow(1000).unwrap();
         assert_eq!(left(), (SMALL_REQUEST_BYTES + 1000, 1000));
         assert_eq!(room.grow(1_000_000), Err(Excess::TooMany(1)));
-        let lease = Lease::of_request(room.bytes, vec![room.of_client, room.of_all]);
-        lease.release_request();
+        let permit = RequestPermit::of_request(room.bytes, vec![room.of_client, room.of_all]);
+        permit.release_request();
         assert_eq!(left(), (0, 0), "given back before it is dropped");
     }
 

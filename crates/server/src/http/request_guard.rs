@@ -23,7 +23,7 @@ use super::hosts::AllowedHosts;
 use super::limits::{Excess, HttpClients};
 use super::sites::{GrantedGraphs, Sites};
 use crate::mcp::{InsufficientScope, until_sent};
-use crate::service::{BeginStream, Caller, Capacity, Lease};
+use crate::service::{BeginStream, Caller, Capacity, RequestPermit};
 use crate::tokens::TokenScope;
 
 /// The state of the checks.
@@ -116,16 +116,16 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
     if connection.as_ref().is_some_and(|connection| !connection.admit()) {
         return busy();
     }
-    let (body, lease) = if parts.method == Method::POST {
+    let (body, permit) = if parts.method == Method::POST {
         match guard.clients.read(&client, &parts.headers, body).await {
-            Ok(read) => (Body::from(read.bytes), read.lease),
+            Ok(read) => (Body::from(read.bytes), read.permit),
             Err(excess) => return guard.over(excess),
         }
     } else {
-        (Body::empty(), Lease::default())
+        (Body::empty(), RequestPermit::default())
     };
     // Until the response is sent or the client disconnects: the library may keep the request for longer.
-    let at_the_latest = lease.close_on_drop();
+    let at_the_latest = permit.close_on_drop();
     let owner = StreamOwner { client: client.id.clone(), authorization, address };
     let begin_stream = guard.clone().begin_stream(connection, owner);
     let is_get = parts.method == Method::GET;
@@ -137,7 +137,7 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
         budget: client.budget.clone(),
         begin_stream: begin_stream.clone(),
     });
-    parts.extensions.insert(lease.clone());
+    parts.extensions.insert(permit.clone());
     parts.extensions.insert(GrantedGraphs(identity.graphs));
     let response = next.run(Request::from_parts(parts, body)).await;
     if let Some(InsufficientScope { tool, needed }) = response.extensions().get() {
@@ -146,7 +146,7 @@ pub(super) async fn admit(State(guard): State<Arc<RequestGuard>>, request: Reque
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
         // The response is complete. A stream may start before anything was done.
-        lease.release_request();
+        permit.release_request();
     } else if is_get {
         begin_stream();
     }
@@ -232,7 +232,7 @@ pub(super) async fn ready(State(guard): State<Arc<RequestGuard>>) -> Response {
 
 impl RequestGuard {
     async fn status(&self) -> &'static str {
-        if *self.stopping.borrow() { "stopping" } else { self.sites.trouble().await.unwrap_or(READY) }
+        if *self.stopping.borrow() { "stopping" } else { self.sites.unready_reason().await.unwrap_or(READY) }
     }
 
     fn takes_origin(&self, origin: &HeaderValue) -> bool {

@@ -21,7 +21,7 @@ use tower_service::Service as _;
 use super::limits::{Bucket, Excess};
 use super::request_guard::{refusal, unavailable};
 use crate::mcp::{self, McpServer};
-use crate::service::{Capacity, Measure, Service, UNREACHABLE, VaultService};
+use crate::service::{Capacity, Metric, Service, UNREACHABLE, VaultService};
 use crate::tokens::GraphRef;
 use crate::web::{self, Explorer};
 
@@ -52,7 +52,7 @@ pub trait GraphSource: Send + Sync {
     fn open(&self, id: i64) -> anyhow::Result<Option<Arc<dyn VaultService>>>;
 
     /// Metrics of the database.
-    fn measures(&self) -> Vec<Measure>;
+    fn metrics(&self) -> Vec<Metric>;
 }
 
 /// The graphs that the token of a request is for; `None` for all.
@@ -223,7 +223,7 @@ impl Sites {
     ///
     /// One graph of several does not count: neither while it is read for its first request, which every server does at the same
     /// time when a balancer moves its clients, nor when its changes cannot be read. The server is ready for the others.
-    pub(super) async fn trouble(&self) -> Option<&'static str> {
+    pub(super) async fn unready_reason(&self) -> Option<&'static str> {
         let open = match self {
             Self::One(service) => Some(service.clone()),
             Self::Graphs(graphs) => {
@@ -238,9 +238,9 @@ impl Sites {
             }
         };
         match open {
-            Some(service) => match service.vault().trouble() {
+            Some(service) => match service.vault().unready_reason() {
                 None if !service.progress().await.is_over => Some("indexing"),
-                trouble => trouble,
+                reason => reason,
             },
             None => Some("indexing"),
         }
@@ -258,20 +258,20 @@ impl Sites {
     pub(super) async fn write_metrics(&self, page: &mut String, granted: &GrantedGraphs) {
         match self {
             Self::One(service) => {
-                let measures = service.measures().await.into_iter();
-                write_measures(page, measures.map(|measure| (String::new(), measure)).collect());
+                let metrics = service.metrics().await.into_iter();
+                write_metrics(page, metrics.map(|metric| (String::new(), metric)).collect());
             }
             Self::Graphs(graphs) => {
                 let is_of_all = self.is_of_all(granted);
-                let of_server = graphs.source.measures().into_iter().filter(|_| is_of_all);
-                let mut measures: Vec<_> = of_server.map(|measure| (String::new(), measure)).collect();
+                let of_server = graphs.source.metrics().into_iter().filter(|_| is_of_all);
+                let mut metrics: Vec<_> = of_server.map(|metric| (String::new(), metric)).collect();
                 let open = graphs.open_graphs().into_iter().filter(|(graph, _)| granted.has(graph.id));
                 for (graph, open) in open {
                     let label = format!("{{graph=\"{}\"}}", graph.name);
-                    let of_graph = open.service.measures().await.into_iter();
-                    measures.extend(of_graph.map(|measure| (label.clone(), measure)));
+                    let of_graph = open.service.metrics().await.into_iter();
+                    metrics.extend(of_graph.map(|metric| (label.clone(), metric)));
                 }
-                write_measures(page, measures);
+                write_metrics(page, metrics);
             }
         }
     }
@@ -299,13 +299,13 @@ impl Sites {
 }
 
 /// Writes values with their labels, those of one metric together.
-fn write_measures(page: &mut String, mut measures: Vec<(String, Measure)>) {
-    measures.sort_by_key(|(_, measure)| measure.name);
-    for family in measures.chunk_by(|(_, a), (_, b)| a.name == b.name) {
-        let [(_, Measure { name, what, kind, .. }), ..] = family else { continue };
+fn write_metrics(page: &mut String, mut metrics: Vec<(String, Metric)>) {
+    metrics.sort_by_key(|(_, metric)| metric.name);
+    for family in metrics.chunk_by(|(_, a), (_, b)| a.name == b.name) {
+        let [(_, Metric { name, what, kind, .. }), ..] = family else { continue };
         let _ = write!(page, "# HELP {name} {what}\n# TYPE {name} {}\n", kind.word());
-        for (label, measure) in family {
-            let _ = writeln!(page, "{name}{label} {}", measure.value);
+        for (label, metric) in family {
+            let _ = writeln!(page, "{name}{label} {}", metric.value);
         }
     }
 }

@@ -19,7 +19,7 @@ use super::connection_table::HttpConnection;
 struct ConnectionTimeouts {
     /// How long a client may leave its response unread.
     usual: Duration,
-    /// The same while other calls wait for room.
+    /// How long a client may leave its response unread while other calls wait for room.
     short: Duration,
     /// How often a slow client is checked.
     look_again: Duration,

@@ -23,7 +23,7 @@ use serde_json::Value;
 use super::mcp_server::McpServer;
 use super::notices::FollowedNotes;
 use super::{answer, message, progress, prompts, resources};
-use crate::service::{Caller, Lease, Request, Service};
+use crate::service::{Caller, Request, RequestPermit, Service};
 
 pub(super) type McpContext = RequestContext<RoleServer>;
 
@@ -86,7 +86,7 @@ impl McpConnection {
         weigh: fn(&T) -> usize,
         work: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let outcome = self.service().run(self.caller(context)?, lease(context), context.ct.cancelled(), work, weigh);
+        let outcome = self.service().run(self.caller(context)?, permit(context), context.ct.cancelled(), work, weigh);
         Ok(outcome.await?)
     }
 
@@ -203,7 +203,7 @@ impl ServerHandler for McpConnection {
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         // The library keeps the requested filter until the stream ends.
         let context = subscription.request_context();
-        if !lease(context).is_small() {
+        if !permit(context).is_small() {
             let message = "the subscription request is too long; subscribe to fewer notes";
             return Err(ErrorData::invalid_params(message, None));
         }
@@ -236,14 +236,14 @@ impl ServerHandler for McpConnection {
         context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
         let modern = self.is_modern(&context);
-        let lease = lease(&context);
+        let permit = permit(&context);
         let call = Request {
             caller: self.caller(&context)?.clone(),
             session: self.session(&context),
-            tool: lease.tool().unwrap_or_else(|| self.service().find(&request.name)),
+            tool: permit.tool().unwrap_or_else(|| self.service().find(&request.name)),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
             key: request_key(&context)?,
-            lease,
+            permit,
         };
         let shape = move |response| answer::result(response, modern);
         tokio::select! {
@@ -331,10 +331,10 @@ fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option
     extensions.get::<Parts>()?.extensions.get::<T>()
 }
 
-/// The lease of a request, attached by the stream's transport or by the HTTP layers.
-fn lease(context: &McpContext) -> Lease {
+/// The permit of a request, attached by the stream's transport or by the HTTP layers.
+fn permit(context: &McpContext) -> RequestPermit {
     let extensions = &context.extensions;
-    extensions.get::<Lease>().or_else(|| attached(extensions)).cloned().unwrap_or_default()
+    extensions.get::<RequestPermit>().or_else(|| attached(extensions)).cloned().unwrap_or_default()
 }
 
 /// In `_meta` of a call: the key of a client that repeats a call whose response it did not get.

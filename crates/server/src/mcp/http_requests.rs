@@ -18,7 +18,7 @@ use super::http_ids::{IdInUse, IdsInUse};
 use super::http_refusal::{brief, faults, refuse};
 use super::http_sessions::{HEADER, OwnedSessions};
 use super::message::MessageRefusal;
-use crate::service::{Caller, Lease, Service, ServiceError};
+use crate::service::{Caller, RequestPermit, Service, ServiceError};
 use crate::tokens::TokenScope;
 
 /// In the extensions of a response: a tool that the token's scope does not allow. `http/request_guard.rs` turns it into a challenge.
@@ -60,7 +60,7 @@ pub(super) async fn handle(State(requests): State<Arc<HttpRequests>>, request: R
     };
     let is_checked = parts.headers.contains_key(HEADER) || !caller.may(Access::Erase);
     let head = if is_checked { serde_json::from_slice::<MessageHead>(&bytes).ok() } else { None };
-    if let Err(refusal) = requests.find_tool(&caller, head.as_ref(), parts.extensions.get::<Lease>()) {
+    if let Err(refusal) = requests.find_tool(&caller, head.as_ref(), parts.extensions.get::<RequestPermit>()) {
         let mut response = StatusCode::FORBIDDEN.into_response();
         response.extensions_mut().insert(refusal);
         return response;
@@ -88,13 +88,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl HttpRequests {
-    /// Looks up the tool of a call, for the lease of the request. The error is a tool that the caller's scope does not allow:
+    /// Looks up the tool of a call, for the permit of the request. The error is a tool that the caller's scope does not allow:
     /// the service rejects the call too, but HTTP clients expect a status.
     fn find_tool(
         &self,
         caller: &Caller,
         head: Option<&MessageHead>,
-        lease: Option<&Lease>,
+        permit: Option<&RequestPermit>,
     ) -> Result<(), InsufficientScope> {
         let params = head.filter(|head| head.method == "tools/call").and_then(|head| head.params.as_ref());
         let Some(name) = params.and_then(|params| params.name.as_deref()) else { return Ok(()) };
@@ -102,8 +102,8 @@ impl HttpRequests {
         if let Err(ServiceError::OutOfScope { tool, needed }) = self.service.authorize(caller, &found) {
             return Err(InsufficientScope { tool, needed });
         }
-        if let Some(lease) = lease {
-            lease.set_tool(found);
+        if let Some(permit) = permit {
+            permit.set_tool(found);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use crate::service::{Lease, ResponseBytes};
+use crate::service::{RequestPermit, ResponseBytes};
 
 /// Requests that one client may have waiting. Some clients send a thousand before they read the first response, and would
 /// deadlock at a lower limit.
@@ -50,17 +50,17 @@ pub(super) enum RequestKind {
 struct InFlightRequest {
     bytes: usize,
     kind: RequestKind,
-    lease: Lease,
+    permit: RequestPermit,
 }
 
 impl InFlight {
     /// Adds a request; `false` if its id is still in use.
-    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: RequestKind, lease: Lease) -> bool {
+    pub(super) fn begin(&self, id: &RequestId, bytes: usize, kind: RequestKind, permit: RequestPermit) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), InFlightRequest { bytes, kind, lease });
+        state.requests.insert(id.clone(), InFlightRequest { bytes, kind, permit });
         state.bytes += bytes;
         if kind == RequestKind::Handshake {
             state.handshake = Some(id.clone());
@@ -88,7 +88,7 @@ impl InFlight {
 
     /// The response starts to be sent: from now on it is, even if the request is cancelled.
     pub(super) fn leaves(&self, id: &RequestId) -> Option<ResponseBytes> {
-        self.lock().requests.get(id)?.lease.take_response()
+        self.lock().requests.get(id)?.permit.take_response()
     }
 
     /// Bytes are being sent, or (with `false`) the client has read all of them.
@@ -177,9 +177,9 @@ mod tests {
         let (in_flight, order, budget, id) =
             (InFlight::default(), CallOrder::default(), ResponseBudget::new(10), RequestId::Number(1));
         let admit = |writes| {
-            let lease = Lease::in_order(&order, None, Some(order.queue(writes)));
-            assert!(in_flight.begin(&id, 0, RequestKind::Call, lease.clone()));
-            lease
+            let permit = RequestPermit::in_order(&order, None, Some(order.queue(writes)));
+            assert!(in_flight.begin(&id, 0, RequestKind::Call, permit.clone()));
+            permit
         };
         let first = admit(true);
         in_flight.finish(&id);

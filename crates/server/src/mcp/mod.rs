@@ -103,7 +103,7 @@ where
     }
 }
 
-/// The same server over HTTP, at `/mcp`. The HTTP layers in front decide which requests arrive, and attach a
+/// Serves clients over HTTP, at `/mcp`. The HTTP layers in front decide which requests arrive, and attach a
 /// [`Caller`](crate::service::Caller) to each.
 pub(crate) fn http_routes(server: McpServer) -> axum::Router {
     let config = StreamableHttpServerConfig::default()

@@ -28,7 +28,7 @@ use super::in_flight::{InFlight, RequestKind};
 use super::lines::{InputLine, LineReader, MAX_LINE_BYTES};
 use super::message::{self, Incoming, MessageRefusal};
 use super::request_id;
-use crate::service::{CallOrder, Lease, ResponseBytes, Service};
+use crate::service::{CallOrder, RequestPermit, ResponseBytes, Service};
 
 /// How long calls in progress may continue after the client has closed its side.
 const END_GRACE: Duration = Duration::from_secs(10);
@@ -153,9 +153,9 @@ where
                     ClientRequest::SubscriptionsListenRequest(_) => RequestKind::Stream,
                     _ => RequestKind::Call,
                 };
-                let lease = self.lease(&request.request);
-                request.request.extensions_mut().insert(lease.clone());
-                if !self.output.in_flight.begin(&request.id, bytes, kind, lease) {
+                let permit = self.permit(&request.request);
+                request.request.extensions_mut().insert(permit.clone());
+                if !self.output.in_flight.begin(&request.id, bytes, kind, permit) {
                     return Incoming::Refused(vec![MessageRefusal::id_in_use(&request.id)]);
                 }
             }
@@ -169,9 +169,9 @@ where
         incoming
     }
 
-    /// The lease of a request, with a position in the order if it runs on a worker; the rest is answered at once. The tool of
+    /// The permit of a request, with a position in the order if it runs on a worker; the rest is answered at once. The tool of
     /// a call is looked up here, because writes and reads are ordered differently.
-    fn lease(&self, request: &ClientRequest) -> Lease {
+    fn permit(&self, request: &ClientRequest) -> RequestPermit {
         let (tool, place) = match request {
             ClientRequest::CallToolRequest(call) => {
                 let tool = self.service.find(&call.params.name);
@@ -183,7 +183,7 @@ where
             | ClientRequest::CompleteRequest(_) => (None, Some(self.order.queue(false))),
             _ => (None, None),
         };
-        Lease::in_order(&self.order, tool, place)
+        RequestPermit::in_order(&self.order, tool, place)
     }
 
     /// Starts the requests of a batch and rejects invalid messages; returns the messages for the library.

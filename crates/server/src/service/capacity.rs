@@ -12,8 +12,8 @@ use super::tool_meter::ToolMeter;
 /// Calls that run at the same time. Calls are short and mostly wait for the disk; more of them would only take turns.
 pub(super) const MAX_WORKERS: usize = 16;
 
-/// The same on a database with several graphs, where a call may wait half a minute for another server's transaction: the calls of
-/// graphs that wait must leave workers for the others.
+/// Calls that run at the same time on a database with several graphs, where a call may wait half a minute for another server's
+/// transaction: the calls of graphs that wait must leave workers for the others.
 const MAX_WORKERS_FOR_GRAPHS: usize = 64;
 
 /// Calls of one client over HTTP that run at the same time, so that other clients always find a worker soon.

@@ -7,8 +7,8 @@ mod capacity;
 mod client_sessions;
 mod last_hour;
 mod last_progress;
-mod lease;
-mod measure;
+mod metric;
+mod request_permit;
 mod response_budget;
 mod tool_meter;
 mod trail;
@@ -28,8 +28,8 @@ pub(crate) use call_order::CallOrder;
 pub(crate) use caller::{BeginStream, Caller};
 pub(crate) use capacity::Capacity;
 pub use last_hour::{LastHour, Reading};
-pub(crate) use lease::{Lease, SMALL_REQUEST_BYTES};
-pub use measure::{Measure, MeasureKind};
+pub use metric::{Metric, MetricKind};
+pub(crate) use request_permit::{RequestPermit, SMALL_REQUEST_BYTES};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
 pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trail, TrailEntry, TrailEntryKind, TrailPage};
 pub(crate) use vault_service::UNREACHABLE;
@@ -56,7 +56,7 @@ pub(crate) struct Request {
     pub(crate) arguments: Value,
     /// The client's own key, by which it may repeat the call.
     pub(crate) key: Option<RequestKey>,
-    pub(crate) lease: Lease,
+    pub(crate) permit: RequestPermit,
 }
 
 /// One vault and what its callers share.
@@ -148,11 +148,11 @@ impl Service {
         shape: impl FnOnce(ToolResponse) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
     ) -> Result<T, ServiceError> {
-        let Request { caller, session, tool, arguments, key, lease } = request;
+        let Request { caller, session, tool, arguments, key, permit } = request;
         self.authorize(&caller, &tool)?;
         let started = Instant::now();
         let mut cancelled = std::pin::pin!(cancelled);
-        let permits = self.permits(&caller, lease, &mut cancelled).await?;
+        let permits = self.permits(&caller, permit, &mut cancelled).await?;
         let service = self.clone();
         let running = tokio::task::spawn_blocking(move || {
             let (name, mut response) = match tool {
@@ -171,13 +171,13 @@ impl Service {
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &Caller,
-        lease: Lease,
+        permit: RequestPermit,
         cancelled: impl Future<Output = ()>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
     ) -> Result<T, ServiceError> {
         let mut cancelled = std::pin::pin!(cancelled);
-        let permits = self.permits(caller, lease, &mut cancelled).await?;
+        let permits = self.permits(caller, permit, &mut cancelled).await?;
         let service = self.clone();
         let running = tokio::task::spawn_blocking(move || permits.release(work(&service), weigh));
         finished(running, cancelled).await
@@ -188,20 +188,20 @@ impl Service {
     async fn permits(
         &self,
         caller: &Caller,
-        lease: Lease,
+        permit: RequestPermit,
         mut cancelled: impl Future<Output = ()> + Unpin,
     ) -> Result<WorkPermits, ServiceError> {
-        let turn = match lease.place() {
+        let turn = match permit.place() {
             None => None,
             Some(place) => Some(unless_cancelled(&mut cancelled, place.turn()).await?),
         };
         let of_client = match &caller.workers {
             None => None,
-            Some(workers) => Some(unless_cancelled(&mut cancelled, permit(workers)).await?),
+            Some(workers) => Some(unless_cancelled(&mut cancelled, acquire(workers)).await?),
         };
-        let of_vault = unless_cancelled(&mut cancelled, permit(&self.share)).await?;
+        let of_vault = unless_cancelled(&mut cancelled, acquire(&self.share)).await?;
         let worker = unless_cancelled(&mut cancelled, self.worker(&caller.budget)).await?;
-        Ok(WorkPermits { _held: (turn, of_client, of_vault, worker), lease, budget: caller.budget.clone() })
+        Ok(WorkPermits { _held: (turn, of_client, of_vault, worker), permit, budget: caller.budget.clone() })
     }
 
     /// Counts an answered call.
@@ -215,7 +215,7 @@ impl Service {
     async fn worker(&self, budget: &ResponseBudget) -> OwnedSemaphorePermit {
         loop {
             budget.room().await;
-            let worker = permit(&self.capacity.workers).await;
+            let worker = acquire(&self.capacity.workers).await;
             // Other responses may have filled the room meanwhile.
             if budget.has_room() {
                 return worker;
@@ -224,18 +224,18 @@ impl Service {
     }
 
     /// Metrics of the calls and of the vault.
-    pub(crate) async fn measures(&self) -> Vec<Measure> {
+    pub(crate) async fn metrics(&self) -> Vec<Metric> {
         let IndexProgress { files, is_over } = self.progress().await;
         let seconds = Duration::from_micros(self.calls_us.load(Ordering::Relaxed)).as_secs_f64();
         let calls = self.calls.load(Ordering::Relaxed);
-        let mut measures = vec![
-            Measure::gauge("quipu_notes", "Files in the index.", files as f64),
-            Measure::gauge("quipu_indexed", "1 when the vault is indexed.", f64::from(u8::from(is_over))),
-            Measure::counter("quipu_calls_total", "Calls of tools that were answered.", calls as f64),
-            Measure::counter("quipu_call_seconds_total", "Time that these took, waiting included.", seconds),
+        let mut metrics = vec![
+            Metric::gauge("quipu_notes", "Files in the index.", files as f64),
+            Metric::gauge("quipu_indexed", "1 when the vault is indexed.", f64::from(u8::from(is_over))),
+            Metric::counter("quipu_calls_total", "Calls of tools that were answered.", calls as f64),
+            Metric::counter("quipu_call_seconds_total", "Time that these took, waiting included.", seconds),
         ];
-        measures.extend(self.vault.measures());
-        measures
+        metrics.extend(self.vault.metrics());
+        metrics
     }
 
     /// The last known index progress.
@@ -248,15 +248,15 @@ impl Service {
 /// What work holds while it runs on a worker.
 struct WorkPermits {
     _held: (Option<CallTurn>, Option<OwnedSemaphorePermit>, OwnedSemaphorePermit, OwnedSemaphorePermit),
-    lease: Lease,
+    permit: RequestPermit,
     budget: Arc<ResponseBudget>,
 }
 
 impl WorkPermits {
     /// Ends the work: releases the request, and holds room for the response until it is sent.
     fn release<T>(self, outcome: T, weigh: fn(&T) -> usize) -> T {
-        self.lease.release_request();
-        self.lease.hold_response(self.budget.hold(weigh(&outcome)));
+        self.permit.release_request();
+        self.permit.hold_response(self.budget.hold(weigh(&outcome)));
         outcome
     }
 }
@@ -272,7 +272,7 @@ async fn finished<T>(running: JoinHandle<T>, cancelled: impl Future<Output = ()>
     }
 }
 
-async fn permit(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+async fn acquire(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     semaphore.clone().acquire_owned().await.expect("the semaphore is never closed")
 }
 

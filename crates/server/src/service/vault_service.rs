@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::last_hour::LastHour;
-use super::measure::Measure;
+use super::metric::Metric;
 use super::trail::{ClientCalls, ToolLatency, TrailPage};
 
 /// The word for a database that does not answer.
@@ -48,12 +48,12 @@ pub trait VaultService: Send + Sync {
     fn progress(&self) -> IndexProgress;
 
     /// Why clients should rather ask another server, in a word, if they should. Does not wait.
-    fn trouble(&self) -> Option<&'static str> {
+    fn unready_reason(&self) -> Option<&'static str> {
         None
     }
 
     /// Metrics of this vault or graph.
-    fn measures(&self) -> Vec<Measure> {
+    fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
 

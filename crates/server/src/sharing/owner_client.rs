@@ -37,7 +37,7 @@ pub(super) struct OwnerClient {
     own_folder: PathBuf,
     process: String,
     idle: Mutex<Vec<UnixStream>>,
-    /// The edition of each session in the last response about it.
+    /// The revision of each session in the last response about it.
     known: Mutex<FxHashMap<u64, u64>>,
     pub(super) owner: Welcome,
     /// The owner exited, or is stopped.
@@ -124,7 +124,7 @@ impl OwnerClient {
             let ResponseMessage { answer, session: changes } = self.receive(sent, Some(RESPONSE_TIMEOUT))?;
             if matches!(answer, OwnerResponse::UnknownSession) && !whole {
                 whole = true;
-                // The new copy counts its editions from zero.
+                // The new copy counts its revisions from zero.
                 self.known().remove(&number);
                 continue;
             }

@@ -22,6 +22,9 @@ const LOCK: &str = "owner.lock";
 const FOLDER: &str = "share";
 const SOCKET: &str = "owner.sock";
 
+/// How often the lock file may be deleted between its creation and the lock before this process gives up.
+const DELETIONS: usize = 10;
+
 /// Far above the length of any owner information.
 const MAX_INFO_BYTES: u64 = 4096;
 
@@ -162,32 +165,44 @@ pub(crate) enum LockAttempt {
     Unavailable(io::Error),
 }
 
+/// The outcome of locking the file.
+enum FileLock {
+    Locked(File, FileId),
+    /// Another process holds the lock.
+    Held(OwnerInfo),
+    /// The file was deleted before it was locked: the lock protects nothing.
+    Deleted,
+}
+
 impl OwnerLock {
     /// Tries the lock of a vault that has a `.quipu/` folder.
     pub(crate) fn acquire(own_folder: &Path, mode: OwnerMode, command: &str) -> LockAttempt {
-        match Self::lock(own_folder) {
-            Ok(Ok((lock, file))) => {
-                let mut owner = Self { lock, file, command: command.to_owned(), socket: None };
-                owner.write_info(mode);
-                LockAttempt::Acquired(owner)
+        for _ in 0..DELETIONS {
+            match Self::lock(own_folder) {
+                Ok(FileLock::Locked(lock, file)) => {
+                    let mut owner = Self { lock, file, command: command.to_owned(), socket: None };
+                    owner.write_info(mode);
+                    return LockAttempt::Acquired(owner);
+                }
+                Ok(FileLock::Held(info)) => return LockAttempt::HeldByOther(info),
+                Ok(FileLock::Deleted) => {}
+                Err(error) => return LockAttempt::Unavailable(error),
             }
-            Ok(Err(info)) => LockAttempt::HeldByOther(info),
-            Err(error) => LockAttempt::Unavailable(error),
         }
+        LockAttempt::Unavailable(io::Error::other(format!("another program keeps deleting {LOCK}")))
     }
 
-    fn lock(own_folder: &Path) -> io::Result<Result<(File, FileId), OwnerInfo>> {
+    fn lock(own_folder: &Path) -> io::Result<FileLock> {
         let path = own_folder.join(LOCK);
         // Links in place of the folder or the lock are not followed.
         let file = OwnFolder::open(own_folder)?.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         let opened = id(&file.metadata()?);
         match file.try_lock() {
             Ok(()) => {
-                // The file may have been deleted meanwhile: then this lock protects nothing.
                 let is_there = file_at(&path).is_ok_and(|there| there == opened);
-                Ok(if is_there { Ok((file, opened)) } else { Err(OwnerInfo::default()) })
+                Ok(if is_there { FileLock::Locked(file, opened) } else { FileLock::Deleted })
             }
-            Err(TryLockError::WouldBlock) => OwnerInfo::of(file).map(Err),
+            Err(TryLockError::WouldBlock) => OwnerInfo::of(file).map(FileLock::Held),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }

@@ -388,7 +388,7 @@ impl OwnerServerState {
         })
     }
 
-    /// The owner's copy of a session, and the edition that its process has; `None` when the process must send all of it.
+    /// The owner's copy of a session, and the revision that its process has; `None` when the process must send all of it.
     fn session(&self, process: &str, state: SessionCopy) -> Option<(Arc<Session>, u64)> {
         let SessionCopy { number, client, known, whole } = state;
         let mut sessions = self.sessions();
@@ -403,7 +403,7 @@ impl OwnerServerState {
         }
         let session = Arc::new(Session::named(&client));
         session.take_over(whole?.into_domain());
-        let known = session.changes_since(u64::MAX).edition;
+        let known = session.changes_since(u64::MAX).revision;
         sessions.insert(key, session.clone());
         Some((session, known))
     }

@@ -218,7 +218,7 @@ impl SharedVaultState {
         Ok(Ownership::Owner(engine, Some(resources)))
     }
 
-    /// The same although another process may own the vault.
+    /// Opens the vault for this process, although another process may own it.
     fn without_owner(&self, why: &str) -> anyhow::Result<SearchOutcome> {
         tracing::warn!("{why}; this process uses its own index");
         self.unshared()

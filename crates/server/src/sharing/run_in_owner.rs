@@ -17,7 +17,7 @@ use crate::own_files::own_folder;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The same for a command that does not wait.
+/// How long a command that does not wait retries to reach the owner.
 const NO_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The outcome of a command.

@@ -366,12 +366,13 @@ impl SharedVaultState {
                 Ownership::Owner(engine, _) => return Ok(Route::Here(engine.clone())),
                 Ownership::Peer(owner) => return Ok(Route::There(owner.clone())),
                 Ownership::Failed(why) => return Err(why.clone()),
-                Ownership::Closed => return Err("the server is shutting down".to_owned()),
+                Ownership::Closed => return Err("the server is shutting down; connect again".to_owned()),
                 Ownership::Undecided => {}
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else {
                 return Err(
-                    "the vault has no owner process, and this process could not open it; the log has the reason. Retry"
+                    "cannot open the vault: no process owns it, and this one could not; retry, and see the log \
+                            for the reason"
                         .into(),
                 );
             };

@@ -169,7 +169,7 @@ impl Welcome {
 pub(super) struct SessionCopy {
     pub(super) number: u64,
     pub(super) client: String,
-    /// The edition of the owner's copy in the last response.
+    /// The revision of the owner's copy in the last response.
     pub(super) known: u64,
     /// All of it, for an owner that has no copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,6 +179,7 @@ pub(super) struct SessionCopy {
 /// [`SessionChanges`] as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SessionDelta {
+    /// The revision after these changes.
     pub(super) edition: u64,
     /// Path, version in hexadecimal and whether it was whole.
     shown: Vec<(String, Option<(String, bool)>)>,
@@ -195,9 +196,9 @@ struct ContextDelta {
 }
 
 impl SessionDelta {
-    /// What came to a session since an edition of it.
+    /// What came to a session since a revision of it.
     pub(super) fn of(session: &Session, since: u64) -> Self {
-        let SessionChanges { edition, shown, context } = session.changes_since(since);
+        let SessionChanges { revision, shown, context } = session.changes_since(since);
         let mut parts = Vec::new();
         let mut written = |path: &VaultPath, version: ShownVersion| {
             let is_whole = version.extent == Extent::Whole;
@@ -213,14 +214,14 @@ impl SessionDelta {
             (path.to_string(), version)
         });
         Self {
-            edition,
+            edition: revision,
             shown: shown.collect(),
             parts,
             context: context.map(|entity| ContextDelta { entity: entity.map(|id| id.0) }),
         }
     }
 
-    /// The same for the domain. What cannot be read is left out: the client is then held to what the server knows.
+    /// The changes as the domain's type. What cannot be read is left out: the client is then held to what the server knows.
     pub(super) fn into_domain(self) -> SessionChanges {
         let mut parts: HashMap<String, Vec<(usize, usize)>> = self.parts.into_iter().collect();
         let shown = self.shown.into_iter().filter_map(|(path, version)| {
@@ -237,7 +238,7 @@ impl SessionDelta {
             Some((path, version))
         });
         SessionChanges {
-            edition: self.edition,
+            revision: self.edition,
             shown: shown.collect(),
             context: self.context.map(|context| context.entity.map(EntityId)),
         }
@@ -369,7 +370,7 @@ mod tests {
     fn session_survives_encoding() {
         let session = Session::named("ada");
         session.take_over(SessionChanges {
-            edition: 0,
+            revision: 0,
             shown: vec![
                 (
                     VaultPath::parse("Ä/b.md").unwrap(),

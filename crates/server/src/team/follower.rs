@@ -139,8 +139,8 @@ impl Follower {
     }
 
     /// Why a balancer should send clients to other servers, in a word.
-    pub(super) fn trouble(&self) -> Option<&'static str> {
-        self.state.progress.lock().trouble(Instant::now())
+    pub(super) fn unready_reason(&self) -> Option<&'static str> {
+        self.state.progress.lock().unready_reason(Instant::now())
     }
 
     /// Whether every note was read once.
@@ -181,7 +181,7 @@ impl FollowProgress {
         }
     }
 
-    fn trouble(&self, now: Instant) -> Option<&'static str> {
+    fn unready_reason(&self, now: Instant) -> Option<&'static str> {
         if self.failing_since.is_some() {
             return Some(UNREACHABLE);
         }
@@ -302,10 +302,13 @@ mod tests {
     fn server_that_falls_behind_for_long_says_so() {
         let mut progress = FollowProgress::new();
         let later = progress.level_at + BEHIND + Duration::from_secs(1);
-        assert_eq!(progress.trouble(later), None, "the notes are read for the first time");
+        assert_eq!(progress.unready_reason(later), None, "the notes are read for the first time");
         progress.position = Some(7);
-        assert_eq!((progress.trouble(progress.level_at + BEHIND), progress.trouble(later)), (None, Some("behind")));
+        assert_eq!(
+            (progress.unready_reason(progress.level_at + BEHIND), progress.unready_reason(later)),
+            (None, Some("behind"))
+        );
         progress.failing_since = Some(later);
-        assert_eq!(progress.trouble(later), Some(UNREACHABLE));
+        assert_eq!(progress.unready_reason(later), Some(UNREACHABLE));
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::follower::{FeedPosition, Follower};
 use crate::engine::{Engine, EngineOptions, FirstPass};
 use crate::served_vault::ServedVault;
-use crate::service::{IndexProgress, Measure, Report, TrailPage, VaultChangeListener, VaultService};
+use crate::service::{IndexProgress, Metric, Report, TrailPage, VaultChangeListener, VaultService};
 
 /// How a server opens a graph.
 #[derive(Debug, Clone)]
@@ -108,29 +108,29 @@ impl VaultService for TeamGraph {
         IndexProgress { is_over: self.follower.is_loaded(), ..self.engine.progress() }
     }
 
-    fn trouble(&self) -> Option<&'static str> {
-        self.follower.trouble()
+    fn unready_reason(&self) -> Option<&'static str> {
+        self.follower.unready_reason()
     }
 
-    fn measures(&self) -> Vec<Measure> {
+    fn metrics(&self) -> Vec<Metric> {
         let FeedPosition { number, is_failing, age } = self.follower.position();
         let position = "The last change of the notes by any server that is in the index.";
         let age_is = "How long ago the index was last level with the database.";
-        let mut measures = vec![
-            Measure::gauge("quipu_feed_position", position, number as f64),
-            Measure::gauge(
+        let mut metrics = vec![
+            Metric::gauge("quipu_feed_position", position, number as f64),
+            Metric::gauge(
                 "quipu_feed_lagging",
                 "1 while the changes of other servers cannot be read.",
                 f64::from(u8::from(is_failing)),
             ),
-            Measure::gauge("quipu_feed_age_seconds", age_is, age.as_secs_f64()),
+            Metric::gauge("quipu_feed_age_seconds", age_is, age.as_secs_f64()),
         ];
         if let Some(Ok(coverage)) = self.engine.open().knowledge().coverage() {
             let what = "Vectors of passages in the memory of this server.";
-            measures.push(Measure::gauge("quipu_vectors", what, coverage.embedded as f64));
+            metrics.push(Metric::gauge("quipu_vectors", what, coverage.embedded as f64));
         }
-        measures.extend(self.engine.open().measures());
-        measures
+        metrics.extend(self.engine.open().metrics());
+        metrics
     }
 
     fn whole_graph(&self) -> Result<WholeGraph, ToolError> {

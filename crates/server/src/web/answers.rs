@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Explorer, caller_of};
-use crate::service::{Caller, Lease, Request, ServiceError};
+use crate::service::{Caller, Request, RequestPermit, ServiceError};
 use crate::tokens::TokenScope;
 
 /// `POST /api/call/{tool}`: the arguments are the body.
@@ -26,10 +26,10 @@ pub(super) async fn call(
     Path(tool): Path<String>,
     request: HttpRequest,
 ) -> Result<Response, WebRefusal> {
-    let (caller, lease) = caller_of(&request)?;
+    let (caller, permit) = caller_of(&request)?;
     let arguments = json_body(request).await?;
     let (session, tool) = (explorer.session(&caller), explorer.service.find_in_all_toolsets(&tool));
-    let request = Request { session, tool, arguments, key: None, lease, caller };
+    let request = Request { session, tool, arguments, key: None, permit, caller };
     match explorer.service.call(request, pending(), shaped, Vec::len).await {
         Ok(answer) => Ok(json_bytes(answer)),
         Err(ServiceError::OutOfScope { tool, needed }) => {
@@ -56,12 +56,12 @@ impl Explorer {
     pub(super) async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &Caller,
-        lease: Lease,
+        permit: RequestPermit,
         work: impl FnOnce(&Self) -> T + Send + 'static,
         weigh: fn(&T) -> usize,
     ) -> Result<T, WebRefusal> {
         let explorer = self.clone();
-        let done = self.service.run(caller, lease, pending(), move |_| work(&explorer), weigh).await;
+        let done = self.service.run(caller, permit, pending(), move |_| work(&explorer), weigh).await;
         done.map_err(|_| WebRefusal::inside())
     }
 }

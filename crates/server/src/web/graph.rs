@@ -54,7 +54,7 @@ struct PictureBody {
 }
 
 pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
-    let (caller, lease) = caller_of(&request)?;
+    let (caller, permit) = caller_of(&request)?;
     let header = |headers: &HeaderMap, name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let known = header(request.headers(), header::IF_NONE_MATCH);
     let takes_gzip = header(request.headers(), header::ACCEPT_ENCODING).is_some_and(|list| list.contains("gzip"));
@@ -70,7 +70,7 @@ pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Reques
     let weigh = |answer: &Result<PictureBody, ToolError>| {
         answer.as_ref().ok().and_then(|answer| answer.body.as_ref()).map_or(0, Vec::len)
     };
-    let PictureBody { etag, body } = explorer.work(&caller, lease, answer, weigh).await??;
+    let PictureBody { etag, body } = explorer.work(&caller, permit, answer, weigh).await??;
     let has_body = body.is_some();
     let mut response = body.map_or_else(|| StatusCode::NOT_MODIFIED.into_response(), json_bytes);
     if has_body && takes_gzip {

@@ -27,7 +27,7 @@ struct ImageRequest {
 }
 
 pub(super) async fn image(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
-    let (caller, lease) = caller_of(&request)?;
+    let (caller, permit) = caller_of(&request)?;
     let ImageRequest { note, target } = json_body(request).await?;
     let note =
         VaultPath::parse(&note).map_err(|error| WebRefusal::wrong(format!("invalid path of a note: {error}")))?;
@@ -36,7 +36,7 @@ pub(super) async fn image(State(explorer): State<Arc<Explorer>>, request: Reques
         Ok(Some(image)) => image.bytes.len(),
         _ => 0,
     };
-    let Some(Image { media_type, bytes }) = explorer.work(&caller, lease, read, weigh).await?? else {
+    let Some(Image { media_type, bytes }) = explorer.work(&caller, permit, read, weigh).await?? else {
         return json_answer(&error_of("NOT_FOUND", "the vault has no such image"));
     };
     let headers = [

@@ -30,7 +30,7 @@ use quipu_core::Session;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::service::{Caller, EXPLORER, Lease, Service};
+use crate::service::{Caller, EXPLORER, RequestPermit, Service};
 use answers::{WebRefusal, json_answer};
 use graph::LastGraph;
 use layouts::Layouts;
@@ -188,10 +188,10 @@ fn is_local(caller: &Caller) -> bool {
 }
 
 /// The caller of a request, if it came with a token, and what the request holds.
-fn caller_of(request: &Request) -> Result<(Caller, Lease), WebRefusal> {
+fn caller_of(request: &Request) -> Result<(Caller, RequestPermit), WebRefusal> {
     let caller = request.extensions().get::<Caller>().filter(|caller| caller.token.is_some());
-    let lease = request.extensions().get::<Lease>().cloned().unwrap_or_default();
-    caller.cloned().map(|caller| (caller, lease)).ok_or_else(WebRefusal::no_token)
+    let permit = request.extensions().get::<RequestPermit>().cloned().unwrap_or_default();
+    caller.cloned().map(|caller| (caller, permit)).ok_or_else(WebRefusal::no_token)
 }
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ struct Status<'e> {
 }
 
 pub(super) async fn status(State(explorer): State<Arc<Explorer>>, request: Request) -> Result<Response, WebRefusal> {
-    let (caller, lease) = caller_of(&request)?;
-    let asked = explorer.work(&caller, lease, |explorer| explorer.service.vault().report(), |_| 0);
+    let (caller, permit) = caller_of(&request)?;
+    let asked = explorer.work(&caller, permit, |explorer| explorer.service.vault().report(), |_| 0);
     let told = asked.await??;
     let offer = explorer.service.vault().offer();
     let may = offer.of_all_toolsets().filter(|tool| caller.scope.allows(tool.access));

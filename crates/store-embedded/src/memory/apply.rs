@@ -64,14 +64,14 @@ impl<'tx> ChangeWriter<'tx> {
             }
             MemoryChange::DeleteRelation { id } => self.delete_relation(*id).map(MemoryItem::Relation),
             MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
-                let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let before = made.get(*place).ok_or(Refusal::NoItemCreated(*place))?;
                 let after = before.at_times(*created_ns, *updated_ns);
                 self.replace(before, &after)?;
                 Ok(after)
             }
             MemoryChange::Tie { made: place, target, path } => {
-                let item = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
-                let owner = item.text_owner().ok_or(Refusal::NothingMade(*place))?;
+                let item = made.get(*place).ok_or(Refusal::NoItemCreated(*place))?;
+                let owner = item.text_owner().ok_or(Refusal::NoItemCreated(*place))?;
                 ties::repoint_links(self.tx, &[], &[NoteTie { owner, target: target.clone(), path: path.clone() }])?;
                 Ok(item.clone())
             }
@@ -133,7 +133,7 @@ impl<'tx> ChangeWriter<'tx> {
 
     fn merge(&mut self, from: EntityId, into: EntityId) -> Result<Entity, StepError> {
         if from == into {
-            return Err(Refusal::Itself(from).into());
+            return Err(Refusal::MergeIntoItself(from).into());
         }
         let (gone, kept) = (self.entity(from)?, self.entity(into)?);
         let mut texts: FxHashSet<String> =
@@ -259,7 +259,7 @@ impl<'tx> ChangeWriter<'tx> {
         let mut find = self.tx.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = ?1")?;
         let greatest: Option<i64> = find.query_row([table], |row| row.get(0)).optional()?;
         let is_free = number > greatest.unwrap_or_default();
-        if is_free { Ok(Some(number)) } else { Err(Refusal::NumberGiven(number).into()) }
+        if is_free { Ok(Some(number)) } else { Err(Refusal::IdAlreadyUsed(number).into()) }
     }
 
     fn entity(&self, id: EntityId) -> Result<Entity, StepError> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use quipu_core::memory::limits::{LOG_BATCH, MAX_FINDINGS};
 use quipu_core::memory::name_key;
 use quipu_core::ports::{ChangeNumber, MemoryItem};
 use rusqlite::Connection;
@@ -9,12 +10,6 @@ use rusqlite::Connection;
 use super::read::list;
 use super::{log, read, rows};
 use crate::sqlite;
-
-/// The most findings of each kind.
-const MAX_FINDINGS: usize = 20;
-
-/// Log entries read at a time.
-const LOG_BATCH: usize = 500;
 
 /// Problems, as sentences. The caller holds a read transaction: concurrent writes would look like damage.
 pub(super) fn findings(db: &Connection) -> Result<Vec<String>, log::LogError> {

@@ -141,7 +141,7 @@ impl FileGuard {
         Ok(())
     }
 
-    /// The same after a commit, here or in another process. Only then is a write acknowledged.
+    /// Like [`Self::check`], after a commit, here or in another process. Only then is a write acknowledged.
     pub(super) fn check_committed(&self, db: &Connection) -> rusqlite::Result<()> {
         self.check(db)?;
         let last = LastWrite::of(db)?;
@@ -170,7 +170,8 @@ impl FileGuard {
         Err(overwritten())
     }
 
-    /// The same before `db` is closed: its log must neither be applied to another file nor deleted while another file is in place.
+    /// Like [`Self::check`], before `db` is closed: its log must neither be applied to another file nor deleted while another
+    /// file is in place.
     pub(super) fn check_closing(&self, db: &Connection) -> rusqlite::Result<()> {
         let outcome = self.check(db);
         let is_other = |there: Option<(u64, u64)>| there.is_some() && there != self.identities[0];
@@ -221,7 +222,7 @@ pub(super) fn id_in(file: &Path) -> rusqlite::Result<Option<i64>> {
     Ok(read_marks(file)?.map(|state| state.id))
 }
 
-/// The same of an open memory.
+/// The id of an open memory.
 pub(super) fn id_of(db: &Connection) -> rusqlite::Result<i64> {
     db.query_row("SELECT id FROM file_id", [], |row| row.get(0))
 }

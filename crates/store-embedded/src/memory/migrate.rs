@@ -21,7 +21,7 @@ pub(super) fn run(db: &mut Connection) -> rusqlite::Result<()> {
     run_until(db, NEWEST)
 }
 
-/// The same, up to an older schema.
+/// Like [`run`], but only up to the schema `newest`.
 pub(super) fn run_until(db: &mut Connection, newest: i64) -> rusqlite::Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have migrated it meanwhile.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use quipu_core::memory::limits::LOG_BATCH;
 use quipu_core::memory::{EntityId, RedactionScope, merges};
 use quipu_core::ports::{Author, ChangeNumber, LoggedChange, MemoryItem, Redaction, Refusal, TextOwner};
 use rusqlite::{Connection, Transaction};
@@ -10,9 +11,6 @@ use rusqlite::{Connection, Transaction};
 use super::apply::{ChangeWriter, StepError};
 use super::log::{self, LogError};
 use super::{read, requests, rows};
-
-/// Log entries that are read at a time.
-const BATCH: usize = 500;
 
 /// How often the write-ahead log is emptied: a reader in another process prevents it.
 const ATTEMPTS: u32 = 50;
@@ -124,7 +122,7 @@ fn each_change(
 ) -> Result<(), RedactFault> {
     let mut before = ChangeNumber(i64::MAX);
     loop {
-        let changes = log::before(tx, before, BATCH)?;
+        let changes = log::before(tx, before, LOG_BATCH)?;
         let Some(oldest) = changes.last() else { return Ok(()) };
         before = oldest.number;
         changes.into_iter().try_for_each(&mut take)?;

@@ -42,7 +42,7 @@ pub(crate) struct Vectors {
     folder: Option<Arc<OwnFolder>>,
     /// Opened at the first use.
     writer: Mutex<Option<Cache>>,
-    /// The same; unused without a folder, where the writer is never slow.
+    /// Opened at the first use; unused without a folder, where the writer is never slow.
     reader: Mutex<Option<Cache>>,
     /// Whether one of them is open.
     is_open: AtomicBool,

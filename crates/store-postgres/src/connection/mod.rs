@@ -228,7 +228,7 @@ impl PostgresDatabase {
         self.write_for(scope, Duration::ZERO, work)
     }
 
-    /// The same for much at once, which may take so much longer.
+    /// Like [`Self::write`], for much at once: it may take `longer` more.
     pub(crate) fn write_for<T, R>(
         &self,
         scope: Scope,
@@ -257,8 +257,8 @@ impl PostgresDatabase {
         outcome
     }
 
-    /// The same for changes that no follower waits for and no client was shown: no follower is woken, and the commit does not wait for the
-    /// disk.
+    /// Like [`Self::write`], for changes that no follower waits for and no client was shown: no follower is woken, and the commit
+    /// does not wait for the disk.
     pub(crate) fn write_quietly<T>(
         &self,
         scope: Scope,

@@ -3,18 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::GenericClient;
+use quipu_core::memory::limits::{LOG_BATCH, MAX_FINDINGS};
 use quipu_core::memory::{Entity, name_key};
 use quipu_core::ports::{ChangeNumber, MemoryItem};
 
 use super::{item, log, read};
 use crate::failure::DatabaseError;
 use crate::row::{get, list, text};
-
-/// The most findings of each kind.
-const MAX_FINDINGS: usize = 20;
-
-/// Log entries read at a time.
-const LOG_BATCH: usize = 500;
 
 /// Problems, as sentences. In one transaction of one moment: concurrent writes would look like damage.
 pub(super) async fn findings(tx: &impl GenericClient, graph: i64) -> Result<Vec<String>, DatabaseError> {

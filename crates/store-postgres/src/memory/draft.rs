@@ -104,14 +104,14 @@ impl Draft {
                 Ok(self.remove(MemoryItem::Relation(relation)))
             }
             MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
-                let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let before = made.get(*place).ok_or(Refusal::NoItemCreated(*place))?;
                 let after = before.at_times(*created_ns, *updated_ns);
                 self.replace(before.clone(), after.clone());
                 Ok(after)
             }
             MemoryChange::Tie { made: place, target, path } => {
-                let item = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
-                let owner = item.text_owner().ok_or(Refusal::NothingMade(*place))?;
+                let item = made.get(*place).ok_or(Refusal::NoItemCreated(*place))?;
+                let owner = item.text_owner().ok_or(Refusal::NoItemCreated(*place))?;
                 self.new_ties.insert((owner, target.clone()), path.clone());
                 Ok(item.clone())
             }
@@ -153,7 +153,7 @@ impl Draft {
 
     fn merge(&mut self, from: EntityId, into: EntityId) -> Result<MemoryItem, Refusal> {
         if from == into {
-            return Err(Refusal::Itself(from));
+            return Err(Refusal::MergeIntoItself(from));
         }
         let (gone, kept) = (self.entity(from)?, self.entity(into)?);
         let mut texts: HashSet<String> = self.observations_of(into).into_iter().map(|seen| seen.text).collect();
@@ -349,7 +349,7 @@ impl Draft {
 fn next(last: &mut i64, number: Option<i64>) -> Result<i64, Refusal> {
     let id = number.unwrap_or(*last + 1);
     if id <= *last {
-        return Err(Refusal::NumberGiven(id));
+        return Err(Refusal::IdAlreadyUsed(id));
     }
     *last = id;
     Ok(id)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use deadpool_postgres::Transaction;
+use quipu_core::memory::limits::LOG_BATCH;
 use quipu_core::memory::{EntityId, ObservationId, RedactionScope, merges};
 use quipu_core::ports::{Author, ChangeNumber, MemoryChange, MemoryItem, Redaction, Refusal, TextOwner};
 
@@ -11,9 +12,6 @@ use super::load::{self, Needs};
 use super::{item, log, requests, save, ties};
 use crate::failure::DatabaseError;
 use crate::row::{execute, get, list};
-
-/// Log entries that are read at a time.
-const BATCH: usize = 500;
 
 /// What the database keeps elsewhere, out of reach of its clients.
 const LEFTOVER: &str = "PostgreSQL deletes the old rows from its files at its next vacuum, and archived write-ahead logs and \
@@ -70,7 +68,7 @@ async fn scope_of(
     let mut scope = RedactionScope::of(owner);
     let mut before = ChangeNumber(i64::MAX);
     loop {
-        let changes = log::before(tx, graph, before, BATCH).await?;
+        let changes = log::before(tx, graph, before, LOG_BATCH).await?;
         let Some(oldest) = changes.last() else { return Ok(Ok(scope)) };
         before = oldest.number;
         for change in &changes {
@@ -97,7 +95,7 @@ async fn redact_log(
     let sql = "UPDATE change_step SET before = $4, after = $5 WHERE graph = $1 AND change = $2 AND position = $3";
     let (mut count, mut older_than) = (0, ChangeNumber(i64::MAX));
     loop {
-        let changes = log::before(tx, graph, older_than, BATCH).await?;
+        let changes = log::before(tx, graph, older_than, LOG_BATCH).await?;
         let Some(oldest) = changes.last() else { return Ok(count) };
         older_than = oldest.number;
         for change in &changes {

@@ -50,7 +50,7 @@ impl PostgresVault {
         Self { database, graph: graph.id, scope, wakeups: None, listeners: Mutex::default() }
     }
 
-    /// The same, with a feed that wakes its readers.
+    /// Adds notifications that wake the readers of the feed.
     #[must_use]
     pub fn with_wakeups(self, wakeups: Arc<Wakeups>) -> Self {
         Self { wakeups: Some(wakeups), ..self }

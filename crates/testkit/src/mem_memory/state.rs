@@ -151,7 +151,7 @@ impl State {
             }
             MemoryChange::MergeEntity { from, into } => {
                 if from == into {
-                    return Err(Refusal::Itself(*from));
+                    return Err(Refusal::MergeIntoItself(*from));
                 }
                 let (gone, kept) = (self.entity(*from)?, self.entity(*into)?);
                 let seen: Vec<_> = self.observations.values().filter(|seen| seen.entity == *from).cloned().collect();
@@ -227,14 +227,14 @@ impl State {
                 Ok(MemoryItem::Relation(relation))
             }
             MemoryChange::SetTimes { made: place, created_ns, updated_ns } => {
-                let before = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
+                let before = made.get(*place).ok_or(Refusal::NoItemCreated(*place))?;
                 let after = before.at_times(*created_ns, *updated_ns);
                 self.set(steps, Some(before.clone()), Some(after.clone()));
                 Ok(after)
             }
             MemoryChange::Tie { made: place, target, path } => {
-                let item = made.get(*place).ok_or(Refusal::NothingMade(*place))?;
-                let owner = item.text_owner().ok_or(Refusal::NothingMade(*place))?;
+                let item = made.get(*place).ok_or(Refusal::NoItemCreated(*place))?;
+                let owner = item.text_owner().ok_or(Refusal::NoItemCreated(*place))?;
                 self.ties.insert((owner, target.clone()), path.clone());
                 Ok(item.clone())
             }
@@ -246,7 +246,7 @@ impl State {
                     _ => return self.change(change, made, at_ns, steps),
                 };
                 if *number <= *last {
-                    return Err(Refusal::NumberGiven(*number));
+                    return Err(Refusal::IdAlreadyUsed(*number));
                 }
                 *last = *number - 1;
                 self.change(change, made, at_ns, steps)

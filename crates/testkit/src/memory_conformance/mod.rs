@@ -254,7 +254,7 @@ pub fn later_changes_see_earlier_ones_of_their_list<S: MemoryStorage>(storage: &
     applied(&store, &[create("old"), times(0), observe(3, "seen"), times(2)]);
     let old = entity(&store, 3).unwrap();
     assert_eq!((old.created_ns, old.updated_ns, old.observation_count), (-5, 7, 1));
-    assert_eq!(refused(&store, &[times(0)]), (0, Refusal::NothingMade(0)));
+    assert_eq!(refused(&store, &[times(0)]), (0, Refusal::NoItemCreated(0)));
     assert_eq!(refused(&store, &[create("c"), create("C")]).0, 1);
     let nobody = MemoryChange::AddObservation { entity: EntityRef::Made(0), text: "x".into() };
     assert!(matches!(refused(&store, &[nobody]), (0, Refusal::NoEntity(_))), "nothing was made before it");
@@ -272,10 +272,14 @@ pub fn imported_items_keep_their_ids_and_ties<S: MemoryStorage>(storage: &S) {
     let tied = NoteTie { owner: TextOwner::Observation(ObservationId(9)), target: "plan".into(), path: path.clone() };
     assert_eq!(store.ties_of(&[tied.owner]).unwrap(), [vec![tied]]);
     assert_eq!(store.relations(&[RelationId(4)]).unwrap().len(), 1);
-    assert_eq!(refused(&store, &[numbered(8, create("c"))]), (0, Refusal::NumberGiven(8)));
-    assert_eq!(refused(&store, &[numbered(3, create("c"))]), (0, Refusal::NumberGiven(3)), "it may have been deleted");
-    assert_eq!(refused(&store, &[create("c"), tie(1)]), (1, Refusal::NothingMade(1)));
-    assert_eq!(refused(&store, &[relate(7, 8, "s"), tie(0)]), (1, Refusal::NothingMade(0)), "a relation has no text");
+    assert_eq!(refused(&store, &[numbered(8, create("c"))]), (0, Refusal::IdAlreadyUsed(8)));
+    assert_eq!(
+        refused(&store, &[numbered(3, create("c"))]),
+        (0, Refusal::IdAlreadyUsed(3)),
+        "it may have been deleted"
+    );
+    assert_eq!(refused(&store, &[create("c"), tie(1)]), (1, Refusal::NoItemCreated(1)));
+    assert_eq!(refused(&store, &[relate(7, 8, "s"), tie(0)]), (1, Refusal::NoItemCreated(0)), "a relation has no text");
 }
 
 pub fn equal_relations_are_refused<S: MemoryStorage>(storage: &S) {
@@ -305,7 +309,7 @@ pub fn merge_moves_everything_to_one_entity<S: MemoryStorage>(storage: &S) {
     applied(&store, &[observe(1, "a"), observe(2, "b"), relate(2, 3, "r"), relate(1, 3, "r")]);
     applied(&store, &[relate(3, 2, "s"), relate(1, 2, "same_as"), relate(2, 2, "self")]);
     let merge = |from, into| MemoryChange::MergeEntity { from: EntityId(from), into: EntityId(into) };
-    assert_eq!(refused(&store, &[merge(1, 1)]), (0, Refusal::Itself(EntityId(1))));
+    assert_eq!(refused(&store, &[merge(1, 1)]), (0, Refusal::MergeIntoItself(EntityId(1))));
     assert_eq!(refused(&store, &[merge(9, 1)]), (0, Refusal::NoEntity(EntityId(9))));
     let before = (entity(&store, 1), entity(&store, 2), all_relations(&store), texts(&store, 1));
     let outcome = applied(&store, &[merge(2, 1)]);

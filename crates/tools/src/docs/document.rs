@@ -45,7 +45,7 @@ impl DocumentMetadata {
         }
     }
 
-    /// The same in a list: long tags and descriptions are cut further.
+    /// The document in a list: long tags and descriptions are cut further.
     pub(super) fn listed(mut self) -> Self {
         limit_tags(&mut self.tags, &mut self.tags_total, MAX_LISTED_TAGS);
         Self { description: self.description.map(|text| truncate(&text, LISTED)), ..self }

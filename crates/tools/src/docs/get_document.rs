@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::DocumentMetadata;
-use crate::missing::near_hint;
+use crate::not_found::near_hint;
 use crate::parts::{Heading, Part, PartParams, Truncated};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::{ToolError, ToolErrorKind};

@@ -92,7 +92,7 @@ impl Tool for GetEntity {
     const DESCRIPTION: &'static str =
         "Read one entity with its observations and relations. To find its id use search_entities.";
     const ACCESS: Access = Access::Read;
-    const SHOWS_NOTES: bool = true;
+    const NEEDS_INDEX: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let memory = call.memory()?;

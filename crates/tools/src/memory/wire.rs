@@ -90,7 +90,7 @@ pub(crate) fn warn_of_contradictions(
 }
 
 impl EntityOutput {
-    /// The same in a list: long texts are cut.
+    /// The entity in a list: long texts are cut.
     fn listed(self, max_chars: usize) -> Self {
         let cut = |text: Option<String>| text.map(|text| truncate(&text, max_chars));
         Self { name: listed_name(&self.name), description: cut(self.description), aliases: cut(self.aliases), ..self }

@@ -4,7 +4,7 @@ use quipu_core::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::missing::missing;
+use crate::not_found::not_found;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -35,7 +35,7 @@ impl Tool for DeleteNode {
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let Some(dangling) = call.knowledge.delete_note(call.session, call.request, &params.id)? else {
             let snapshot = call.knowledge.snapshot();
-            call.warn(missing(&snapshot, "no note has the id", &params.id, |note| note.path.as_str()));
+            call.warn(not_found(&snapshot, "no note has the id", &params.id, |note| note.path.as_str()));
             return Ok(Output { deleted: false });
         };
         for link in &dangling {

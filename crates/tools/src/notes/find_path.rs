@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::missing::missing_node;
+use crate::not_found::node_not_found;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 
@@ -40,7 +40,7 @@ impl Tool for FindPath {
         let find = |id: &str| {
             let found = call.find(&snapshot, id);
             if found.is_none() {
-                call.warn(missing_node(&snapshot, id));
+                call.warn(node_not_found(&snapshot, id));
             }
             found
         };

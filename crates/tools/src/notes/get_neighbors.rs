@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::node::Node;
 use crate::entities::{EntityName, linking_entities};
-use crate::missing::missing_node;
+use crate::not_found::node_not_found;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 use crate::truncate::LISTED;
@@ -66,7 +66,7 @@ impl Tool for GetNeighbors {
     fn call(call: &Call<'_>, params: Params) -> Result<Vec<Neighbor>, ToolError> {
         let snapshot = call.knowledge.snapshot();
         let Some(key) = call.find(&snapshot, &params.id) else {
-            call.warn(missing_node(&snapshot, &params.id));
+            call.warn(node_not_found(&snapshot, &params.id));
             return Ok(Vec::new());
         };
         let mut keys = match params.direction {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::node::Node;
 use crate::answer_size::{LIST_ROOM, json_chars};
 use crate::entities::{EntityName, MAX_ENTITIES, linking_entities};
-use crate::missing::missing_node;
+use crate::not_found::node_not_found;
 use crate::parts::{Heading, PartParams};
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
@@ -67,7 +67,7 @@ impl Tool for GetNode {
 
     fn call(call: &Call<'_>, params: Params) -> Result<Option<Output>, ToolError> {
         let Some(read) = call.read(&params.id)? else {
-            call.warn(missing_node(&call.knowledge.snapshot(), &params.id));
+            call.warn(node_not_found(&call.knowledge.snapshot(), &params.id));
             return Ok(None);
         };
         let (node, outline) = Node::in_part(call, &read, &params.part)?;

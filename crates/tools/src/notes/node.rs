@@ -73,7 +73,7 @@ impl Node {
         Ok(Self::in_part(call, read, &PartParams::default())?.0)
     }
 
-    /// The same with the requested part of its text, and its outline on request.
+    /// One note read by id, with the requested part of its text, and its outline on request.
     pub(super) fn in_part(
         call: &Call<'_>,
         read: &ReadNote,
@@ -111,7 +111,7 @@ impl Node {
         Self::list_within(call, snapshot, keys, content_chars, LIST_ROOM)
     }
 
-    /// The same within a number of characters: links are cut first.
+    /// Like [`Self::list`], within a number of characters: links are cut first.
     pub(super) fn list_within(
         call: &Call<'_>,
         snapshot: &Snapshot,

@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::missing::missing;
 use crate::tool::Call;
 use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::{LISTED, cut_name, truncate};
@@ -35,7 +34,8 @@ pub(super) fn read_page(call: &Call<'_>, filepath: &str) -> Result<ReadNote, Too
 
 /// The error for a missing page, with similar names.
 pub(super) fn not_found(snapshot: &Snapshot, given: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::NotFound, missing(snapshot, "no page has the path", given, |note| note.path.as_str()))
+    let message = crate::not_found::not_found(snapshot, "no page has the path", given, |note| note.path.as_str());
+    ToolError::new(ToolErrorKind::NotFound, message)
 }
 
 /// The staleness of some pages. What prevented the check is a warning to each client, once.

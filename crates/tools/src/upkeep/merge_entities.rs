@@ -95,7 +95,10 @@ mod tests {
         let kept = harness.call("get_entity", json!({"entity_id": 2}));
         assert_eq!((&kept["aliases"], &kept["memory_observations_count"]), (&json!("ch|Clare Hughes"), &json!(3)));
         let gone = harness.fails("merge_entities", merge(false));
-        assert_eq!(gone, ("ResourceNotFound".into(), "there is no entity 1".into()));
+        assert_eq!(
+            gone,
+            ("ResourceNotFound".into(), "there is no entity 1; search_entities finds entities and their ids".into())
+        );
         harness.call("undo_change", json!({"change": 2}));
         assert_eq!(harness.call("get_entity", json!({"entity_id": 1}))["memory_observations_count"], 2);
         for dry_run in [true, false] {

@@ -47,12 +47,12 @@ impl Tool for Redact {
         observations, or a note, with all copies in history and index. Otherwise use a delete_ tool.";
     const ACCESS: Access = Access::Erase;
     const IDEMPOTENT: bool = true;
-    const SHOWS_NOTES: bool = true;
+    const NEEDS_INDEX: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let reason = params.reason.split_whitespace().collect::<Vec<_>>().join(" ");
         if reason.is_empty() {
-            return Err(ToolError::invalid("`reason` is blank"));
+            return Err(ToolError::invalid("`reason` is blank; give a text"));
         }
         let owner = match (params.kind, params.id) {
             (Kind::Note, NumberOrText::Text(id)) => return redact_note(call, &id, &reason),
@@ -121,7 +121,13 @@ mod tests {
             json!(["+ observation 1 of entity 1: [redacted: a password]"]),
             "the text does not come back"
         );
-        assert_eq!(harness.fails("redact", redact(9)), ("ResourceNotFound".into(), "there is no observation 9".into()));
+        assert_eq!(
+            harness.fails("redact", redact(9)),
+            (
+                "ResourceNotFound".into(),
+                "there is no observation 9; get_entity lists the observations of an entity with their ids".into()
+            )
+        );
         let wrong = json!({"kind": "entity", "id": "Ada", "reason": "x"});
         assert_eq!(harness.fails("redact", wrong).0, "InvalidArguments");
     }

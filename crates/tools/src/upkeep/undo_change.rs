@@ -40,7 +40,7 @@ impl Tool for UndoChange {
     const DESCRIPTION: &'static str = "Undo one change to notes or memory; a move with all its files and links. \
         Refused if later changes depend on it. For an older version of a note use revert_node.";
     const ACCESS: Access = Access::Destroy;
-    const SHOWS_NOTES: bool = true;
+    const NEEDS_INDEX: bool = true;
 
     fn call(call: &Call<'_>, params: Params) -> Result<Output, ToolError> {
         let (undone_by, steps) = match parse(&params.change)? {
@@ -120,7 +120,10 @@ mod tests {
         let depended = harness.fails("undo_change", json!({"change": 1}));
         assert!(depended.0 == "InvalidArguments" && depended.1.starts_with("cannot undo change 1: "), "{depended:?}");
         let unknown = harness.fails("undo_change", json!({"change": 9}));
-        assert_eq!(unknown, ("ResourceNotFound".into(), "there is no change 9".into()));
+        assert_eq!(
+            unknown,
+            ("ResourceNotFound".into(), "there is no change 9; recent_changes lists the changes".into())
+        );
     }
 
     #[test]

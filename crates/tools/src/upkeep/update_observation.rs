@@ -65,7 +65,13 @@ mod tests {
         assert_eq!(twice.0, "InvalidArguments");
         assert!(twice.1.starts_with("observation 2 of the same entity has this text already"), "{}", twice.1);
         let unknown = harness.fails("update_observation", json!({"observation_id": 9, "text_content": "x"}));
-        assert_eq!(unknown, ("ResourceNotFound".into(), "there is no observation 9".into()));
-        assert_eq!(harness.fails("update_observation", update(" ")).1, "`text_content` is blank");
+        assert_eq!(
+            unknown,
+            (
+                "ResourceNotFound".into(),
+                "there is no observation 9; get_entity lists the observations of an entity with their ids".into()
+            )
+        );
+        assert_eq!(harness.fails("update_observation", update(" ")).1, "`text_content` is blank; give a text");
     }
 }

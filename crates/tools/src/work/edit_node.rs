@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shown_diff;
 use crate::hints::warn_of_mentions;
-use crate::missing::write_error;
+use crate::not_found::write_error;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 

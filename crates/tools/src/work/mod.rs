@@ -13,7 +13,7 @@ pub(crate) mod summarize_node;
 
 use quipu_core::model::ContentHash;
 
-use crate::missing::missing_node;
+use crate::not_found::node_not_found;
 use crate::tool::Call;
 use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::truncate::{ONE_NOTE, echoed, kept, truncate};
@@ -36,5 +36,5 @@ fn shown_diff(call: &Call<'_>, diff: &str, (from, to): (ContentHash, ContentHash
 
 /// The error for an id that no note has, with near names.
 fn no_such_note(call: &Call<'_>, id: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::NotFound, missing_node(&call.knowledge.snapshot(), &echoed(id)))
+    ToolError::new(ToolErrorKind::NotFound, node_not_found(&call.knowledge.snapshot(), &echoed(id)))
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer_size::{LIST_ROOM, fitting};
-use crate::missing::write_error;
+use crate::not_found::write_error;
 use crate::tool::{Access, Call, Tool};
 use crate::tool_error::ToolError;
 

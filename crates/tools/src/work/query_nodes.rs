@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::answer_size::{Wanted, fitting, json_chars, page};
-use crate::missing::missing_node;
 use crate::nearest::nearest;
+use crate::not_found::node_not_found;
 use crate::notes::json;
 use crate::time::iso_utc;
 use crate::tool::{Access, Call, Tool};
@@ -290,7 +290,7 @@ fn warn_of_unknown_names(call: &Call<'_>, snapshot: &Snapshot, query: &NoteQuery
         call.warn(format!("{name} matches {} notes that differ in case; this answer is for all of them", notes.len()));
     }
     for name in unknown.iter().take(MAX_UNKNOWN) {
-        call.warn(missing_node(snapshot, &echoed(name)));
+        call.warn(node_not_found(snapshot, &echoed(name)));
     }
     if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
         call.warn(format!("{more} more names in the conditions are not notes"));

@@ -58,7 +58,7 @@ impl HistoryFile {
         Self::new(self.name.clone(), self.is_private)
     }
 
-    /// The same, for a file that can be neither read nor renamed.
+    /// This log without its writes, for a file that can be neither read nor renamed.
     pub(super) fn unusable(&self) -> Self {
         Self { is_unusable: true, refused: self.refused, ..self.emptied() }
     }

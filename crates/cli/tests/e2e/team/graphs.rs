@@ -15,7 +15,7 @@ fn post(server: &TeamServer, path: &str, tool: &str, arguments: &Value) -> Answe
     post.send(server.address).unwrap()
 }
 
-/// The same with a token.
+/// Calls `list_nodes` with a token.
 fn post_as(token: &str, server: &TeamServer, path: &str) -> Answer {
     let mut post = Post::call("list_nodes", &modern(json!({ "name": "list_nodes", "arguments": {} }))).bearer(token);
     post.line = format!("POST {path} HTTP/1.1");

@@ -104,14 +104,14 @@ impl TeamServer {
         server
     }
 
-    /// The same with variables of its environment.
+    /// Starts a server with variables in its environment.
     fn launch_in(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let (mut command, address) = Self::command(url, arguments);
         command.envs(variables.iter().copied());
         Self::spawn(command, address)
     }
 
-    /// The same with a place for its log.
+    /// Starts a server that logs to `log`.
     fn launch_logging(url: &str, arguments: &[&str], log: Stdio) -> Self {
         let (mut command, address) = Self::command(url, arguments);
         command.stderr(log);

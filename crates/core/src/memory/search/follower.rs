@@ -143,7 +143,7 @@ impl LogFollower {
         }
     }
 
-    /// The same; while a thread reads everything ahead, what it has read so far.
+    /// Like [`Self::view`]; while a thread reads everything ahead, what it has read so far.
     pub(in crate::memory) fn view_so_far(&self) -> Result<View<'_>, MemoryError> {
         if *self.is_ahead.lock() {
             let derived = self.derived.read();

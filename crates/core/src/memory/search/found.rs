@@ -26,8 +26,8 @@ const VECTOR_WINDOW: usize = 100;
 /// question above 0.65.
 const NEARER_BY: f32 = 0.12;
 
-/// The same for a hit without any word of the query: the builtin model puts nonsense (`zzzzq`, `???`) as near as 0.65 to short
-/// names.
+/// The least cosine above that of unrelated texts for a hit without any word of the query: the builtin model puts nonsense
+/// (`zzzzq`, `???`) as near as 0.65 to short names.
 const ALONE_NEARER_BY: f32 = 0.16;
 
 /// Entities outside the client's project score below this, members above: members always come first.

@@ -25,7 +25,7 @@ pub(in crate::memory) struct VectorIndex {
     row_of: FxHashMap<TextOwner, u32>,
     /// Texts without a vector, and their hashes.
     pending: FxHashMap<TextOwner, (EntityId, i64)>,
-    /// The same, in order, without those that cannot be embedded.
+    /// The texts of `pending` in order, without those that cannot be embedded.
     queue: BTreeSet<TextOwner>,
 }
 

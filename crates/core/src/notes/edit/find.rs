@@ -29,7 +29,7 @@ pub fn heading(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> 
     heading_or(text, wanted, ["", ""])
 }
 
-/// The same for an edit, whose errors name the edits that need no heading.
+/// Like [`heading`], for an edit, whose errors name the edits that need no heading.
 pub(super) fn heading_to_edit(text: &str, wanted: &str) -> Result<OutlineHeading, EditProblem> {
     heading_or(text, wanted, ["; use append or replace", ", or use replace"])
 }
@@ -104,7 +104,7 @@ fn with_line(wanted: &str) -> Option<(&str, usize)> {
 /// One heading of a wanted path.
 struct WantedHeading {
     name: String,
-    /// The same without `#` signs at its start, and how many there are.
+    /// `name` without `#` signs at its start, and how many there are; `None` if there are none.
     unsigned: Option<(String, usize)>,
 }
 

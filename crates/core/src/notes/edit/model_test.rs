@@ -239,7 +239,7 @@ fn inserted(before: &[u8], after: &[u8], at: usize, new: &str, path: &Path) {
     assert_eq!(lines(&after[at..after.len() - (before.len() - at)]), lines(new.as_bytes()), "{}", path.display());
 }
 
-/// The same at any position.
+/// The text was inserted at any position, with line breaks around it at most.
 fn inserted_somewhere(before: &[u8], after: &[u8], new: &str, path: &Path) {
     let added = after.len() - before.len();
     let prefix = common_prefix(before, after);

@@ -15,9 +15,9 @@ use super::response_budget::ResponseBytes;
 /// subscription to a thousand notes fits.
 pub(crate) const SMALL_REQUEST_BYTES: usize = 256 * 1024;
 
-/// The lease of a request. Clones share it.
+/// The permit of a request. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Lease(Arc<Mutex<Holdings>>);
+pub(crate) struct RequestPermit(Arc<Mutex<Holdings>>);
 
 #[derive(Default)]
 struct Holdings {
@@ -32,7 +32,7 @@ struct Holdings {
     is_closed: bool,
 }
 
-impl Lease {
+impl RequestPermit {
     /// For a request on a stream, whose calls run in order. Without a position the request must not need a worker.
     pub(crate) fn in_order(order: &CallOrder, tool: Option<FoundTool>, place: Option<QueuedCall>) -> Self {
         Self::of(Holdings { tool, order: Some(order.clone()), place, ..Holdings::default() })
@@ -87,16 +87,16 @@ impl Lease {
         holdings.response.pop()
     }
 
-    /// Releases everything when the guard is dropped, even if clones of the lease are kept for longer.
-    pub(crate) fn close_on_drop(&self) -> LeaseGuard {
-        LeaseGuard(self.clone())
+    /// Releases everything when the guard is dropped, even if clones of the permit are kept for longer.
+    pub(crate) fn close_on_drop(&self) -> RequestPermitGuard {
+        RequestPermitGuard(self.clone())
     }
 }
 
-/// Closes its lease when it is dropped.
-pub(crate) struct LeaseGuard(Lease);
+/// Closes its permit when it is dropped.
+pub(crate) struct RequestPermitGuard(RequestPermit);
 
-impl Drop for LeaseGuard {
+impl Drop for RequestPermitGuard {
     fn drop(&mut self) {
         *self.0.0.lock() = Holdings { is_closed: true, ..Holdings::default() };
     }
@@ -113,7 +113,7 @@ mod tests {
     async fn call_without_a_place_is_queued_last() {
         let order = CallOrder::default();
         let before = order.queue(false);
-        let place = Lease::in_order(&order, None, None).place().expect("calls have an order");
+        let place = RequestPermit::in_order(&order, None, None).place().expect("calls have an order");
         let mut waiting = tokio::spawn(place.turn());
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut waiting).await.is_err(), "there is one before it");
         drop(before);
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn a_closed_lease_holds_nothing_although_a_clone_is_kept() {
         let budget = ResponseBudget::new(10);
-        let lease = Lease::default();
-        lease.hold_response(budget.hold(3));
-        let guard = lease.close_on_drop();
+        let permit = RequestPermit::default();
+        permit.hold_response(budget.hold(3));
+        let guard = permit.close_on_drop();
         assert_eq!(budget.bytes(), 3);
         drop(guard);
         assert_eq!(budget.bytes(), 0);
-        lease.hold_response(budget.hold(5));
+        permit.hold_response(budget.hold(5));
         assert_eq!(budget.bytes(), 0, "the client is gone");
     }
 }

@@ -2,34 +2,34 @@
 
 /// One value of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measure {
+pub struct Metric {
     pub name: &'static str,
     /// A description, in a sentence.
     pub what: &'static str,
-    pub kind: MeasureKind,
+    pub kind: MetricKind,
     pub value: f64,
 }
 
 /// How a value behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MeasureKind {
+pub enum MetricKind {
     /// Goes up and down.
     Gauge,
     /// Grows from the start of the server.
     Counter,
 }
 
-impl Measure {
+impl Metric {
     pub fn gauge(name: &'static str, what: &'static str, value: f64) -> Self {
-        Self { name, what, kind: MeasureKind::Gauge, value }
+        Self { name, what, kind: MetricKind::Gauge, value }
     }
 
     pub fn counter(name: &'static str, what: &'static str, value: f64) -> Self {
-        Self { name, what, kind: MeasureKind::Counter, value }
+        Self { name, what, kind: MetricKind::Counter, value }
     }
 }
 
-impl MeasureKind {
+impl MetricKind {
     /// Prometheus' word.
     pub(crate) fn word(self) -> &'static str {
         match self {

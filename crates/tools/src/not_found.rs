@@ -12,7 +12,7 @@ use crate::tool_error::ToolError;
 const MAX_NEAR: usize = 3;
 
 /// The sentence, the given name and up to three similar ones; `name` is how the toolset identifies a note.
-pub(crate) fn missing(snapshot: &Snapshot, sentence: &str, given: &str, name: impl Fn(&Note) -> &str) -> String {
+pub(crate) fn not_found(snapshot: &Snapshot, sentence: &str, given: &str, name: impl Fn(&Note) -> &str) -> String {
     format!("{sentence} {}{}", quoted(given), near_hint(snapshot, given, name))
 }
 
@@ -23,9 +23,9 @@ pub(crate) fn near_hint(snapshot: &Snapshot, given: &str, name: impl Fn(&Note) -
     if near.is_empty() { String::new() } else { format!("; near names: {}", near.join(", ")) }
 }
 
-/// The same for an id.
-pub(crate) fn missing_node(snapshot: &Snapshot, id: &str) -> String {
-    missing(snapshot, "no note has the id", id, |note| note.id.as_str())
+/// The message that no note has this id, with near names.
+pub(crate) fn node_not_found(snapshot: &Snapshot, id: &str) -> String {
+    not_found(snapshot, "no note has the id", id, |note| note.id.as_str())
 }
 
 /// The error of a write; of one whose note does not exist, with near names.
