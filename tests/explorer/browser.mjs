@@ -377,6 +377,31 @@ await stop(child);
   await stop(reading.child);
 }
 
+/* The page of a graph of a database. Here the addresses of a folder's server stand below `/g/team/` too. */
+{
+  const token = quipu(place, "token", "new", "--name", "graph-test", "--scope", "read").trim().split(/\s+/)[0];
+  const port = await freePort();
+  const { child: server } = await serve(place, port);
+  const { context: other, page: tab, faults: seen } = await page(browser);
+  const asked = [];
+  await other.route("**/g/team/**", (route) => {
+    asked.push(new URL(route.request().url()).pathname);
+    return route.continue({ url: route.request().url().replace("/g/team/", "/") });
+  });
+  const elsewhere = [];
+  tab.on("request", (request) => /^\/api\//.test(new URL(request.url()).pathname) && elsewhere.push(request.url()));
+  await tab.goto(`http://127.0.0.1:${port}/g/team/`);
+  await tab.fill("input[type=password]", token);
+  await tab.keyboard.press("Enter");
+  check("the page of a graph opens with a token", await tab.waitForSelector(".view.home .rows a"));
+  check("it asks for the data of that graph alone", !elsewhere.length && asked.includes("/g/team/api/status"), [elsewhere, asked]);
+  check("the console is empty on the page of a graph", !seen.length, seen);
+  await tab.goto(`http://127.0.0.1:${port}/`);
+  check("its token is not used for another graph", await until(() => tab.$(".sign-in")));
+  await other.close();
+  await stop(server);
+}
+
 /* The server goes away and comes back; a token outlives it. */
 {
   const words = quipu(place, "token", "new", "--name", "explorer-test", "--scope", "read");

@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-TQHZUDPT.js",
+        path: "/assets/app-6KPKZYIO.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"f7e4e55260a714e6\"",
-        bytes: include_bytes!("assets/app-TQHZUDPT.js"),
-        gzip: include_bytes!("gzip/assets/app-TQHZUDPT.js.gz"),
+        etag: "\"5a55083e81758091\"",
+        bytes: include_bytes!("assets/app-6KPKZYIO.js"),
+        gzip: include_bytes!("gzip/assets/app-6KPKZYIO.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-CAPQYB5N.js",
+        path: "/assets/chunk-HZKTRH34.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"31b2e8774e52aac3\"",
-        bytes: include_bytes!("assets/chunk-CAPQYB5N.js"),
-        gzip: include_bytes!("gzip/assets/chunk-CAPQYB5N.js.gz"),
+        etag: "\"953b187c879fe129\"",
+        bytes: include_bytes!("assets/chunk-HZKTRH34.js"),
+        gzip: include_bytes!("gzip/assets/chunk-HZKTRH34.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-572U4LXF.js",
+        path: "/assets/graph-KLFWKDV4.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"ee799bf1d25ac10e\"",
-        bytes: include_bytes!("assets/graph-572U4LXF.js"),
-        gzip: include_bytes!("gzip/assets/graph-572U4LXF.js.gz"),
+        etag: "\"6e78abe96f87c02e\"",
+        bytes: include_bytes!("assets/graph-KLFWKDV4.js"),
+        gzip: include_bytes!("gzip/assets/graph-KLFWKDV4.js.gz"),
     },
     Asset {
         path: "/assets/style-QKR3VDQG.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"efaf2d91960f27f1\"",
+        etag: "\"c62f9b0262af5cba\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -1,6 +1,8 @@
 // The server: the same tools that agents call, the whole graph, and one stream of changes. Nothing else is read.
 
-const SESSION = "quipu.session";
+import { kept, place } from "./place";
+
+const SESSION = kept("session");
 
 export class ApiError extends Error {
   constructor(
@@ -42,7 +44,7 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
   if (own) headers.set("authorization", `Bearer ${own}`);
   let response: Response;
   try {
-    response = await fetch(path, { ...init, headers });
+    response = await fetch(place + path, { ...init, headers });
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
     throw new ApiError(0, "the server does not answer");

@@ -1,6 +1,7 @@
 // What all views share: the session, the server's state, the graph, and the live trail. Kept up to date by one stream of events.
 import { computed, effect, type Signal, signal } from "@preact/signals";
 import * as api from "./api";
+import { kept } from "./place";
 import type { GraphData, Status, Trace } from "./types";
 
 export type Connection = "connecting" | "live" | "lost";
@@ -44,10 +45,10 @@ export function toggleTheme() {
 }
 
 /* The last visit, for "changed since". It moves when a new tab opens, not with every reload. */
-const VISIT = "quipu.visit";
+const VISIT = kept("visit");
 export const lastVisit = (() => {
-  const kept = sessionStorage.getItem(VISIT);
-  if (kept) return Number(kept);
+  const known = sessionStorage.getItem(VISIT);
+  if (known) return Number(known);
   const before = Number(localStorage.getItem(VISIT) ?? 0);
   sessionStorage.setItem(VISIT, String(before));
   return before;

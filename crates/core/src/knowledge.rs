@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::index::{ChangeListener, FileBatch, IndexError, IndexReport, Indexer, IndexerPorts, Progress, Snapshot};
+use crate::index::{
+    ChangeListener, FileBatch, IndexError, IndexReport, Indexer, IndexerPorts, Moves, Progress, Snapshot,
+};
 use crate::memory::Memory;
 use crate::model::{ContentHash, Note, NoteKey, VaultPath, Warning};
 use crate::parse::{TitleRule, decode, parse, text_start};
@@ -36,8 +38,8 @@ pub struct Knowledge {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stale_after_ns: i64,
     pub(crate) memory: Option<Arc<Memory>>,
-    /// Held while links in memory are updated after moves of notes.
-    pub(crate) following: Mutex<()>,
+    /// Moves of notes that memory's links have yet to follow. Locked while they do.
+    pub(crate) unfollowed: Mutex<Vec<Moves>>,
     pub(crate) store: Arc<dyn NoteStore>,
     /// What other servers showed to the same clients.
     pub(crate) shown_notes: Option<Arc<dyn ShownNotes>>,
@@ -102,7 +104,7 @@ impl Knowledge {
             sources,
             clock,
             memory: None,
-            following: Mutex::default(),
+            unfollowed: Mutex::default(),
             stale_after_ns: i64::try_from(stale_after.as_nanos()).unwrap_or(i64::MAX),
             vault,
             store,

@@ -235,6 +235,19 @@ fn note_moved_by_another_program_keeps_its_links() {
     );
 }
 
+/// Which links lead to it is known only once memory is read, and indexing does not wait for that.
+#[test]
+fn note_moved_while_memory_is_read_keeps_its_links() {
+    let desk = BridgeFixture::new("//- plan.md\ntext\n");
+    let id = desk.entity("Ada", "[[plan]]", &[]);
+    let desk = desk.restarted();
+    let read_ahead = Memory::read_ahead(&desk.memory);
+    desk.move_file("plan.md", "archive/Old.md");
+    assert!(desk.notes(id).is_empty());
+    read_ahead().unwrap();
+    assert_eq!(desk.notes(id), to("archive/Old.md", "plan"));
+}
+
 #[test]
 fn move_seen_in_two_scans_is_recognized() {
     for first in ["plan.md", "new.md"] {

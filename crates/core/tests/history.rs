@@ -74,6 +74,27 @@ fn an_undo_names_its_own_write_also_when_others_write_and_it_is_repeated() {
     assert_eq!(home.vault.text("b.md").as_deref(), Some("another client's\n"));
 }
 
+/// A client reads `recent_changes` page by page; other writes are most of the history.
+#[test]
+fn undone_writes_are_found_without_reading_the_other_later_writes() {
+    let home = Home::new("//- a.md\n0\n//- b.md\nbee\n");
+    let knowledge = home.start();
+    home.replace("b.md", "bees\n", NoteAction::Edit);
+    knowledge.undo_write(&Session::default(), None, WriteNumber(1)).unwrap();
+    for number in 1..=200 {
+        home.replace("a.md", &format!("{number}\n"), NoteAction::Edit);
+    }
+    let writes = home.vault.writes(&WriteFilter::default()).unwrap();
+    let before = home.vault.writes_returned();
+    let mut undone = Vec::new();
+    for page in writes.chunks(20) {
+        undone.extend(knowledge.undone_by(&page.iter().collect::<Vec<_>>()).unwrap());
+    }
+    let expected: Vec<_> = writes.iter().map(|it| (it.number.0 == 1).then_some(WriteNumber(2))).collect();
+    assert_eq!(undone, expected);
+    assert_eq!(home.vault.writes_returned() - before, 1, "the undo, for the page that has the oldest write");
+}
+
 #[test]
 fn interrupted_redaction_keeps_later_text_and_removes_the_versions() {
     for is_seen in [false, true] {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quipu_core::Session;
 use quipu_core::memory::{
     Bulk, Creation, DuplicateRule, Entity, EntityDraft, EntityId, EntityTypes, Memory, MemoryField, MemoryFields,
-    MemoryParts, PageRequest, SearchBy, SearchQuery, SubgraphQuery,
+    MemoryParts, PageRequest, ReadProgress, SearchBy, SearchQuery, SubgraphQuery,
 };
 use quipu_core::ports::{Author, EmbedError, Embedder, EntityUpdate, RelationFilter, Role};
 use quipu_testkit::memory_conformance::MemoryStorage;
@@ -327,14 +327,18 @@ fn search_finds_what_has_been_read_while_memory_is_read_ahead() {
     let open = || Arc::new(memory(&storage, &embedder));
     let ahead = open();
     let read_ahead = Memory::read_ahead(&ahead);
-    assert_eq!((found(&ahead, "garage"), ahead.wait_read(Duration::ZERO)), (vec![], Err(0)));
+    let nothing = Err(ReadProgress::default());
+    assert_eq!((found(&ahead, "garage"), ahead.wait_read(Duration::ZERO)), (vec![], nothing));
     read_ahead().unwrap();
     assert_eq!((found(&ahead, "garage"), ahead.wait_read(Duration::ZERO)), (vec![(1, true)], Ok(())));
-    // What needs all of memory does not wait for that thread.
-    let created = open();
-    let _never_runs = Memory::read_ahead(&created);
-    create(&created, "Kitchen", "holds a cup of tea");
-    assert_eq!((found(&created, "garage"), created.wait_read(Duration::ZERO)), (vec![(1, true)], Ok(())));
+    // What needs all of memory waits for that thread.
+    let ahead = open();
+    let read_ahead = Memory::read_ahead(&ahead);
+    std::thread::scope(|scope| {
+        let created = scope.spawn(|| create(&ahead, "Kitchen", "holds a cup of tea"));
+        read_ahead().unwrap();
+        assert_eq!(created.join().unwrap(), EntityId(2));
+    });
     assert_eq!(found(&open(), "garage"), [(1, true)], "no thread reads ahead");
 }
 

@@ -140,7 +140,7 @@ impl VaultFiles for Overtaken {
     }
     fn apply_for(&self, changes: &[FileChange], _: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
         self.is_unreadable.store(true, Relaxed);
-        Err(WriteError::Write { path: changes[0].place().to_string(), source: io::ErrorKind::StorageFull.into() })
+        Err(WriteError::Write { path: changes[0].path().to_string(), source: io::ErrorKind::StorageFull.into() })
     }
     fn applied_request(&self, request: RequestKey) -> Result<Option<VaultPath>, VaultError> {
         if self.is_unreadable.load(Relaxed) {

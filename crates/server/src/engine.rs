@@ -25,7 +25,7 @@ use crate::service::{ArgumentSummary, IndexProgress, Reading, Report, Trail, Tra
 /// How often old versions are deleted from the trash while a vault is open.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The work in the background of the calls.
+/// What an engine does beside answering calls.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineOptions {
     /// Whether files are watched for changes by other programs.
@@ -37,7 +37,7 @@ pub struct EngineOptions {
     pub first_pass: FirstPass,
 }
 
-/// The first pass over the files, and the listeners to its progress.
+/// Whether the engine reads every file when it starts, and where it reports the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstPass {
     /// The vault has been read already.
@@ -98,9 +98,9 @@ impl Engine {
             file_watch: Mutex::default(),
         };
         let maintainer = Arc::new(maintainer);
-        let keeping = maintainer.clone();
+        let for_thread = maintainer.clone();
         let (stop, stopped) = mpsc::channel();
-        let work = move || keeping.maintain(&stopped, prune_interval);
+        let work = move || for_thread.maintain(&stopped, prune_interval);
         let maintaining = std::thread::Builder::new().name("index".into()).spawn(work);
         let maintaining = maintaining.context("while starting to index")?;
         if let Ok(memory) = open.memory() {

@@ -128,6 +128,32 @@ fn names_are_looked_up_by_index_under_row_level_security() {
     assert!(plan.contains("alias_by_hash") && plan.contains("alias_hash ="), "{plan}");
 }
 
+/// An index finds the notes at, above and below the paths of a write.
+#[test]
+fn write_of_notes_reads_no_others() {
+    const NOTES: u64 = 5000;
+    let Some(url) = postgres::database() else { return };
+    let database = migrated(&url);
+    let vault = PostgresVault::new(database.clone(), &database.create_graph("a").expect("free"));
+    let paths = format!("SELECT 'n' || n || '.md' AS path FROM generate_series(1, {NOTES}) n");
+    let insert = format!("INSERT INTO quipu.note SELECT 1, path, path, 'text', '\\x00', 1, 4 FROM ({paths}) AS new");
+    sql(&url, &format!("{insert}; ANALYZE quipu.note"));
+    let new: Vec<FileChange> = (0..50).map(|number| new_note(&format!("new{number}.md"), b"text")).collect();
+    vault.apply(&new).expect("their paths are free");
+    // A connection reports what it has read when it ends.
+    drop((vault, database));
+    let counted = |column: &str| -> u64 {
+        let of_notes = "FROM pg_stat_user_tables WHERE schemaname = 'quipu' AND relname = 'note'";
+        sql(&url, &format!("SELECT {column} {of_notes}")).parse().expect("a number")
+    };
+    let started = Instant::now();
+    while counted("n_tup_ins") < NOTES + 50 {
+        assert!(started.elapsed() < Duration::from_secs(60), "it reports nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(counted("seq_tup_read") < NOTES, "{} notes were read", counted("seq_tup_read"));
+}
+
 /// Sets the limits of the graph `team`.
 fn limit(database: &PostgresDatabase, max_notes: Option<i64>, max_bytes: Option<i64>) {
     database.limit_graph("team", GraphLimits { max_notes, max_bytes, max_rate: None }).expect("it exists");

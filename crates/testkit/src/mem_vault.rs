@@ -31,6 +31,8 @@ struct State {
     read_only: bool,
     requests: BTreeMap<RequestKey, VaultPath>,
     writes: Vec<LoggedWrite>,
+    /// How many of them were returned so far.
+    writes_returned: usize,
 }
 
 #[derive(Clone)]
@@ -84,6 +86,11 @@ impl MemVault {
     /// The path of every file, notes or not.
     pub fn paths(&self) -> Vec<String> {
         self.state().files.keys().map(VaultPath::to_string).collect()
+    }
+
+    /// How many entries of the history were returned so far, repeated ones included.
+    pub fn writes_returned(&self) -> usize {
+        self.state().writes_returned
     }
 
     /// Changes every kept version that has a text, as an editor does that had the file open.
@@ -166,7 +173,7 @@ impl VaultFiles for MemVault {
         let mut next = state.clone();
         let stats = next.apply(changes, origin, self.clock.now_ns())?;
         if let (Some(request), Some(first)) = (origin.request, changes.first()) {
-            next.requests.insert(request, first.place().clone());
+            next.requests.insert(request, first.path().clone());
         }
         *state = next;
         Ok(stats)
@@ -208,9 +215,11 @@ impl VaultFiles for MemVault {
 
 impl NoteHistory for MemVault {
     fn writes(&self, filter: &WriteFilter) -> Result<Vec<LoggedWrite>, VaultError> {
-        let state = self.state();
+        let mut state = self.state();
         let found = state.writes.iter().rev().filter(|write| filter.admits(write)).take(filter.limit);
-        Ok(found.cloned().collect())
+        let found: Vec<LoggedWrite> = found.cloned().collect();
+        state.writes_returned += found.len();
+        Ok(found)
     }
 
     fn kept_bytes(&self, kept: &str) -> Result<Option<Vec<u8>>, VaultError> {
@@ -278,18 +287,18 @@ impl State {
                 let file = Some(path).filter(is_note).and_then(|path| state.files.get(path));
                 file.map(|file| LoggedVersion::of(&file.bytes, file.modified_ns))
             };
-            let before = version(self, change.old_place());
+            let before = version(self, change.old_path());
             let count = self.kept.len();
             stats.push(self.change(change, at_ns)?);
-            let path = change.place();
+            let path = change.path();
             let after = version(self, path);
-            if before.map(|version| version.hash) == after.map(|version| version.hash) && path == change.old_place() {
+            if before.map(|version| version.hash) == after.map(|version| version.hash) && path == change.old_path() {
                 continue;
             }
             files.push(LoggedFile {
                 action: origin.action_on(change),
                 path: path.clone(),
-                from: (path != change.old_place()).then(|| change.old_place().clone()),
+                from: (path != change.old_path()).then(|| change.old_path().clone()),
                 before: before.filter(|_| !matches!(change, FileChange::Create { .. })),
                 after,
                 kept: self.kept.get(count).map(|(kept, _)| kept.version.clone()),

@@ -330,6 +330,12 @@ pub fn every_write_is_logged_once(subject: &impl TestedVault) {
     }
     let of = |id: &str| writes(WriteFilter { id: Some(NoteId::new(id)), ..WriteFilter::default() }).len();
     assert_eq!([of("a.md"), of("b.md"), of("MOVED/b.md"), of("x.md")], [2, 1, 1, 0]);
+    let with = |id: Option<&str>, action| {
+        let filter = WriteFilter { id: id.map(NoteId::new), action: Some(action), ..WriteFilter::default() };
+        writes(filter).iter().map(|write| write.number.0).collect::<Vec<_>>()
+    };
+    assert_eq!([with(None, NoteAction::Links), with(None, NoteAction::Edit)], [[1], [2]]);
+    assert_eq!([with(Some("a.md"), NoteAction::Links), with(Some("b.md"), NoteAction::Links)], [vec![1], vec![]]);
     assert_eq!(writes(WriteFilter { after: WriteNumber(1), ..WriteFilter::default() }).len(), 1);
     assert_eq!(writes(WriteFilter { before: WriteNumber(2), limit: 1, ..WriteFilter::default() }).len(), 1);
     assert_eq!(writes(WriteFilter { since_ns: all[0].at_ns, ..WriteFilter::default() }).len(), 1);

@@ -481,7 +481,8 @@ mod tests {
             let called = harness.called(tool, arguments.clone());
             let Reply::Answer(answer) = &called.reply else { panic!("{called:?}") };
             assert_eq!(answer[list], json!([]));
-            assert!(called.warnings[0].starts_with("memory is still being read: 0 entities are read"), "{called:?}");
+            let start = "memory is still being read: 0 of 0 entities and observations are read";
+            assert!(called.warnings[0].starts_with(start), "{called:?}");
             assert_eq!(answer["_incomplete"], called.warnings[0]);
         }
         assert_eq!(harness.called("search_entities", json!({"query": "ada"})).warnings.len(), 1);

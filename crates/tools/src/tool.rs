@@ -233,7 +233,7 @@ impl<'a> Call<'a> {
         let left = self.until.saturating_duration_since(Instant::now());
         if let Some(Err(known)) = self.memory.ok().map(|memory| memory.wait_read(left)) {
             self.mark_incomplete(format!(
-                "memory is still being read: {known} entities are read so far, and this answer covers only those; retry later"
+                "memory is still being read: {known} are read so far, and this answer covers only those; retry later"
             ));
         }
     }

@@ -130,6 +130,7 @@ impl From<NoteError> for ToolError {
             | NoteError::OtherVersion { .. }
             | NoteError::SeenInPart { .. }
             | NoteError::Frontmatter { .. }
+            | NoteError::Memory(_)
             | NoteError::Busy => ToolErrorKind::Provider,
         };
         Self::new(kind, error.to_string())
@@ -210,7 +211,7 @@ fn memory_kind(error: &MemoryError) -> ToolErrorKind {
         | MemoryError::Absorbed { .. }
         | MemoryError::Undone { .. }
         | MemoryError::Depended { .. } => ToolErrorKind::InvalidArguments,
-        MemoryError::Failed(_) | MemoryError::Moved => ToolErrorKind::Provider,
+        MemoryError::Failed(_) | MemoryError::Moved | MemoryError::StillRead(_) => ToolErrorKind::Provider,
     }
 }
 

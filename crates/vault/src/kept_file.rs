@@ -15,7 +15,7 @@ use crate::folder::split;
 use crate::own_folder::{self, OWN_FOLDER};
 use crate::permissions::{ENTER, GroupRights, READ, WRITE};
 use crate::trash;
-use crate::write::Template;
+use crate::write_plan::Template;
 
 const IS_PRIVATE: &str =
     "the group can read the note, but not the kept version; copy its text from .quipu/trash yourself";

@@ -4,8 +4,8 @@
 //! reports changes in it; [`FolderSources`] finds the files that notes are about, and their history. Linux and macOS only: every access
 //! below the root goes through directory handles.
 //!
-//! A write runs through `write` (checks and plan), `write_lock`, `journal` (what is about to happen), `file_op` (one rename
-//! for each file), `trash` and `history`; `recovery` completes or undoes it after a crash.
+//! A write runs through `write` (all of its steps), `write_lock`, `write_plan` (checks), `journal` (what is about to happen),
+//! `file_op` (one rename for each file), `trash` and `history`; `recovery` completes or undoes it after a crash.
 
 mod folder_vault;
 
@@ -32,6 +32,7 @@ mod temporary;
 mod trash;
 mod write;
 mod write_lock;
+mod write_plan;
 mod written;
 
 mod watch;

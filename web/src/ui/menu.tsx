@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { go, route } from "../router";
 import { call } from "../api";
+import { kept } from "../place";
 import { canWrite, graph, has, isDark, loadGraph, status, toggleTheme } from "../state";
 import { type Choice, Chooser, ENOUGH, fuzzy } from "./chooser";
 import { chosenEditor, EDITORS, editorAddress } from "./editors";
@@ -16,7 +17,7 @@ interface Entry extends Choice {
   weight: number;
 }
 
-const RECENT = "quipu.recent";
+const RECENT = kept("recent");
 const recent = (): string[] => JSON.parse(localStorage.getItem(RECENT) ?? "[]");
 function remember(key: string) {
   localStorage.setItem(RECENT, JSON.stringify([key, ...recent().filter((old) => old !== key)].slice(0, 30)));

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, call } from "../api";
 import { lineDiff, withoutEqual } from "../line_diff";
+import { kept } from "../place";
 import type { NoteNode } from "../types";
 import { SideBySide } from "../ui/side_by_side";
 import { type ReadNote, read } from "./note";
@@ -14,11 +15,11 @@ interface Draft {
   version: string;
 }
 
-const key = (path: string) => `quipu.draft ${path}`;
+const key = (path: string) => `${kept("draft")} ${path}`;
 
 export function draftOf(path: string): Draft | null {
-  const kept = sessionStorage.getItem(key(path));
-  return kept ? (JSON.parse(kept) as Draft) : null;
+  const draft = sessionStorage.getItem(key(path));
+  return draft ? (JSON.parse(draft) as Draft) : null;
 }
 
 function keep(path: string, draft: Draft | null) {

@@ -6,6 +6,7 @@ mod bounds;
 mod entities;
 mod graphs;
 mod load;
+mod sizing;
 mod vectors;
 
 use std::fs;
@@ -28,6 +29,7 @@ use crate::peers::http::Server;
 use crate::postgres;
 use crate::shell;
 use bounds::Bounds;
+use sizing::GraphSize;
 
 /// The page that `--write` replaces.
 const PAGE: &str = "docs/team-measurements.md";
@@ -59,6 +61,21 @@ struct Measurement<'a> {
     url: &'a str,
     database: &'a Arc<PostgresDatabase>,
     sizes: &'a [usize],
+    /// Whether results go into the page.
+    write: bool,
+}
+
+impl Measurement<'_> {
+    /// Writes a section into the page. The rows so far are written too: a run that is ended keeps them.
+    fn save(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        if !self.write {
+            return Ok(());
+        }
+        let page = shell::root().join(PAGE);
+        let known = fs::read_to_string(&page).unwrap_or_default();
+        let section = format!("## {name}\n{text}");
+        Ok(fs::write(&page, with_section(&intro(self.binary), &known, name, &section))?)
+    }
 }
 
 /// Measures the sections that were chosen, all if none was. The page keeps the other ones as they are.
@@ -69,24 +86,27 @@ pub(crate) fn run(binary: &Path, sizes: &[usize], only: Option<&str>, write: boo
     let url = cluster::url(&cluster.ports()[..1]);
     let database = Arc::new(PostgresDatabase::connect(&url)?);
     database.migrate()?;
-    let of = Measurement { binary, programs: &programs, cluster: &cluster, url: &url, database: &database, sizes };
+    let of =
+        Measurement { binary, programs: &programs, cluster: &cluster, url: &url, database: &database, sizes, write };
     let mut missed = Vec::new();
     for name in chosen {
         let started = Instant::now();
         let mut bounds = Bounds::default();
-        let text = match name {
-            "Servers" => servers(&of)?,
-            "Notes" => notes(&of, &mut bounds)?,
-            "Entities" => entities::measure(&of, &mut bounds)?,
-            "Graphs" => graphs::measure(&of)?,
-            _ => vectors::measure(&of)?,
+        let measured = match name {
+            "Servers" => servers(&of),
+            "Notes" => notes(&of, &mut bounds),
+            "Entities" => entities::measure(&of, &mut bounds),
+            "Graphs" => graphs::measure(&of),
+            _ => vectors::measure(&of),
         };
-        let section = format!("## {name}\n{text}{}", bounds.table());
-        println!("{section}\nmeasured in {:.0?}", started.elapsed());
-        if write {
-            let page = shell::root().join(PAGE);
-            let known = fs::read_to_string(&page).unwrap_or_default();
-            fs::write(&page, with_section(&intro(binary), &known, name, &section))?;
+        match measured {
+            Ok(text) => {
+                let text = text + &bounds.table();
+                println!("## {name}\n{text}\nmeasured in {:.0?}", started.elapsed());
+                of.save(name, &text)?;
+            }
+            // It costs no other section.
+            Err(error) => bounds.not_measured(name, &error),
         }
         missed.extend(bounds.missed);
     }
@@ -200,38 +220,29 @@ fn notes(of: &Measurement<'_>, bounds: &mut Bounds) -> anyhow::Result<String> {
     );
     let mut rows: Vec<(f64, [f64; 15])> = Vec::new();
     for size in of.sizes {
-        // Not the graph under load, which has more than these notes.
-        let before = database_bytes(of.cluster)?;
-        let prepared = prepare(of.database, &format!("n{size}"), *size)?;
-        let stored = database_bytes(of.cluster)? - before;
-        let team = start_of_team(of, &prepared, *size)?;
-        let embedded = start_of_embedded(of.binary, prepared, *size)?;
-        let (p50, p95) = (load::percentile(&team.visible, 0.5), load::percentile(&team.visible, 0.95));
-        let Start { first: [a, b, c, d], loaded, resident } = team.start;
-        let Start { first: [e, f, g, h], loaded: loaded_there, resident: resident_there } = embedded;
-        let values = [
-            stored / 1e6,
-            a,
-            b,
-            c,
-            d,
-            loaded,
-            resident / 1e6,
-            p50,
-            p95,
-            e,
-            f,
-            g,
-            h,
-            loaded_there,
-            resident_there / 1e6,
-        ];
+        let values = match notes_of(of, *size) {
+            Ok(values) => values,
+            Err(error) => {
+                bounds.not_measured(&format!("{size} notes"), &error);
+                break;
+            }
+        };
         page += &format!("| {size} | {} |\n", values.map(cell).join(" | "));
-        for (tool, first) in FIRST_CALLS.iter().zip(team.start.first) {
-            bounds.first_answer(&format!("`{tool}`, {size} notes"), first);
+        for (tool, first) in FIRST_CALLS.iter().zip(&values[1..5]) {
+            bounds.first_answer(&format!("`{tool}`, {size} notes"), *first);
         }
-        bounds.visible(&format!("{size} notes"), p95);
+        bounds.visible(&format!("{size} notes"), values[8]);
         rows.push((*size as f64, values));
+        of.save("Notes", &page)?;
+    }
+    ensure!(!rows.is_empty(), "no number of notes could be measured");
+    if of.write {
+        let size = |(notes, values): &(f64, [f64; 15])| GraphSize {
+            notes: *notes as usize,
+            server_mb: values[6],
+            database_mb: values[0],
+        };
+        sizing::write(&rows.iter().map(size).collect::<Vec<_>>())?;
     }
     page += &format!("| exponent | {} |\n", exponents(&rows));
     if let (Some((few, of_few)), Some((many, of_many))) = (rows.first(), rows.last())
@@ -247,6 +258,23 @@ fn notes(of: &Measurement<'_>, bounds: &mut Bounds) -> anyhow::Result<String> {
         );
     }
     Ok(page)
+}
+
+/// The row of a number of notes.
+fn notes_of(of: &Measurement<'_>, size: usize) -> anyhow::Result<[f64; 15]> {
+    // Not the graph under load, which has more than these notes.
+    let before = database_bytes(of.cluster)?;
+    let begun = Instant::now();
+    let prepared = prepare(of.database, &format!("n{size}"), size)?;
+    println!("{size} notes are in the database after {:.0?}", begun.elapsed());
+    let stored = database_bytes(of.cluster)? - before;
+    let team = start_of_team(of, &prepared, size)?;
+    let embedded = start_of_embedded(of.binary, prepared, size)?;
+    let (p50, p95) = (load::percentile(&team.visible, 0.5), load::percentile(&team.visible, 0.95));
+    let Start { first: [a, b, c, d], loaded, resident } = team.start;
+    let Start { first: [e, f, g, h], loaded: loaded_there, resident: resident_there } = embedded;
+    let [stored, resident, resident_there] = [stored, resident, resident_there].map(|bytes| bytes / 1e6);
+    Ok([stored, a, b, c, d, loaded, resident, p50, p95, e, f, g, h, loaded_there, resident_there])
 }
 
 /// A value with three digits or more.

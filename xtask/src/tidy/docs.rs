@@ -32,10 +32,11 @@ fn named_paths_exist() {
 }
 
 /// The paths in ARCHITECTURE.md, and the hops that each may have.
-const PATHS: [(&str, usize); 4] = [
+const PATHS: [(&str, usize); 5] = [
     ("## From a saved file to the index", 8),
     ("### Read over stdio, in the owner process", 9),
     ("### Write over HTTP, in a process that does not own the vault", 12),
+    ("### Write to a note, from the tool to the file", 7),
     ("## Servers on a PostgreSQL database", 2),
 ];
 

@@ -89,11 +89,11 @@ impl Call {
         }))
     }
 
-    pub(super) fn print(&self, answer: CallAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+    pub(super) fn print(&self, answer: &CallAnswer, output: &mut Output) -> Result<Outcome, Failure> {
         let ToolResponse { reply, warnings } = match answer {
             CallAnswer::Response(response) => response,
             CallAnswer::Schema(schema) => {
-                output.json(&schema)?;
+                output.json(schema)?;
                 return Ok(Outcome::Fine);
             }
             CallAnswer::Tools(tools) => {
@@ -104,17 +104,17 @@ impl Call {
                 return Ok(Outcome::Fine);
             }
         };
-        for warning in &warnings {
+        for warning in warnings {
             output.warning(warning, None);
         }
         let tool = self.tool.as_deref().unwrap_or_default();
         match reply {
             Reply::Answer(answer) => {
-                output.json(&answer)?;
+                output.json(answer)?;
                 Ok(Outcome::Fine)
             }
             Reply::Failure(text) => {
-                let message = message_of(&text);
+                let message = message_of(text);
                 text.lines().try_for_each(|line| output.line(&Line::new().plain(line)))?;
                 Err(Failure::failed(format!("{tool}: {message}")))
             }

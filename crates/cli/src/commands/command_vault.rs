@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use quipu_core::index::IndexReport;
 use quipu_server::engine::Engine;
+use quipu_server::sharing::OwnerLock;
 use serde::{Deserialize, Serialize};
 
 use super::open_vault::VaultLocation;
@@ -25,7 +26,7 @@ pub(super) struct CommandVault<'a> {
 
 enum Process<'a> {
     /// The one that the user started: notices and progress are printed at once.
-    User(&'a Output),
+    User { output: &'a Output, lock: Mutex<Option<OwnerLock>> },
     /// The owner process: notices are sent with the answer.
     Server { engine: &'a Engine, open: Arc<OpenVault>, notices: Mutex<Vec<Notice>> },
 }
@@ -48,9 +49,10 @@ impl Notice {
 }
 
 impl<'a> CommandVault<'a> {
-    /// A vault that the command opens itself.
-    pub(super) fn of_user(location: VaultLocation, output: &'a Output) -> Self {
-        Self { location, process: Process::User(output) }
+    /// A vault that the command opens itself. The lock is that of the vault, if this process holds it; it is held as long as this
+    /// value exists, unless it is taken.
+    pub(super) fn of_user(location: VaultLocation, output: &'a Output, lock: Option<OwnerLock>) -> Self {
+        Self { location, process: Process::User { output, lock: Mutex::new(lock) } }
     }
 
     /// The vault of the server that answers for another process.
@@ -59,10 +61,18 @@ impl<'a> CommandVault<'a> {
         Ok(Self { location, process: Process::Server { engine, open, notices: Mutex::default() } })
     }
 
+    /// The lock of the vault, if this process holds it.
+    pub(super) fn take_lock(&self) -> Option<OwnerLock> {
+        match &self.process {
+            Process::User { lock, .. } => lock.lock().take(),
+            Process::Server { .. } => None,
+        }
+    }
+
     /// The server that runs the command, if it runs in one.
     pub(super) fn server(&self) -> Option<&'a Engine> {
         match &self.process {
-            Process::User(_) => None,
+            Process::User { .. } => None,
             Process::Server { engine, .. } => Some(engine),
         }
     }
@@ -74,7 +84,7 @@ impl<'a> CommandVault<'a> {
     /// Where progress is shown.
     pub(super) fn progress(&self) -> Option<&'a Output> {
         match &self.process {
-            Process::User(output) => Some(output),
+            Process::User { output, .. } => Some(output),
             Process::Server { .. } => None,
         }
     }
@@ -98,7 +108,7 @@ impl<'a> CommandVault<'a> {
 
     fn tell(&self, notice: Notice) {
         match &self.process {
-            Process::User(output) => notice.print(output),
+            Process::User { output, .. } => notice.print(output),
             Process::Server { notices, .. } => notices.lock().push(notice),
         }
     }
@@ -106,7 +116,7 @@ impl<'a> CommandVault<'a> {
     /// The notices that are not printed yet.
     pub(super) fn into_notices(self) -> Vec<Notice> {
         match self.process {
-            Process::User(_) => Vec::new(),
+            Process::User { .. } => Vec::new(),
             Process::Server { notices, .. } => notices.into_inner(),
         }
     }
@@ -114,7 +124,7 @@ impl<'a> CommandVault<'a> {
     /// Opens the vault without reading it.
     pub(super) fn open(&self, mode: OpenMode) -> Result<Arc<OpenVault>, Failure> {
         match &self.process {
-            Process::User(_) => self.location.open(mode),
+            Process::User { .. } => self.location.open(mode),
             Process::Server { open, .. } => Ok(open.clone()),
         }
     }

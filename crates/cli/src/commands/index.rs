@@ -78,7 +78,7 @@ pub(super) struct IndexedFiles {
 
 impl Index {
     /// With the lock this process owns the vault, and answers other processes while it embeds.
-    pub(super) fn answer(&self, vault: &CommandVault<'_>, lock: Option<OwnerLock>) -> Result<IndexedFiles, Failure> {
+    pub(super) fn answer(&self, vault: &CommandVault<'_>) -> Result<IndexedFiles, Failure> {
         let mode = if self.rebuild { OpenMode::Rebuild } else { OpenMode::Create };
         let in_use = || {
             Failure::failed("cannot rebuild the index: a running server is using it")
@@ -110,7 +110,8 @@ impl Index {
             let coarse = embed_coarse(&ready.open, vault)?;
             Ok((coarse, if in_full { embed(&ready.open, vault)? } else { 0 }))
         };
-        let (coarse, embedded) = if embeds { shared_while(&ready.open, lock, make_vectors)? } else { (0, 0) };
+        let (coarse, embedded) =
+            if embeds { shared_while(&ready.open, vault.take_lock(), make_vectors)? } else { (0, 0) };
         if !in_full
             && (embeds || is_served)
             && let Some(coverage) = lacking(&ready.open)

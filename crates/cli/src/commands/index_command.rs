@@ -9,7 +9,7 @@ use quipu_server::engine::Engine;
 use quipu_server::own_files::own_folder;
 use quipu_server::served_vault::VaultSource;
 use quipu_server::service::IndexProgress;
-use quipu_server::sharing::{self, CommandOutcome, OwnerCommand, OwnerInfo, OwnerLock, Retry, WaitPolicy};
+use quipu_server::sharing::{self, CommandOutcome, OwnerCommand, OwnerInfo, Retry, WaitPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,41 +23,67 @@ use super::{call, diff, doctor, history, index, picture, query, restore, revert,
 use crate::compose::OpenVault;
 use crate::failure::Failure;
 
-/// If the vault has an owner process these commands run there: the index is current, has vectors, and clients see at once what
-/// the command writes.
-#[derive(Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum IndexCommand {
-    Index(index::Index),
-    Status(status::Status),
-    Search(search::Search),
-    Query(query::Query),
-    Call(call::Call),
-    Stale(stale::Stale),
-    History(history::History),
-    Diff(diff::Diff),
-    Revert(revert::Revert),
-    Restore(restore::Restore),
-    Doctor(doctor::Doctor),
-    Picture(picture::Picture),
+/// The commands that need the index: the module and the type of each, its answer, and whether it may be retried.
+macro_rules! index_commands {
+    ($($module:ident::$command:ident -> $answer:ty, $retry:expr;)*) => {
+        /// If the vault has an owner process these commands run there: the index is current, has vectors, and clients see at once
+        /// what the command writes.
+        #[derive(Debug, Subcommand, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub(super) enum IndexCommand {
+            $($command($module::$command),)*
+        }
+
+        /// The answer to the command of the same name.
+        #[derive(Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub(super) enum IndexAnswer {
+            $($command($answer),)*
+        }
+
+        impl IndexCommand {
+            fn answer(&self, vault: &CommandVault<'_>) -> Result<IndexAnswer, Failure> {
+                Ok(match self {
+                    $(Self::$command(command) => IndexAnswer::$command(command.answer(vault)?.into()),)*
+                })
+            }
+
+            fn print(&self, answer: &IndexAnswer, output: &mut Output) -> Result<Outcome, Failure> {
+                match (self, answer) {
+                    $((Self::$command(command), IndexAnswer::$command(answer)) => command.print(answer, output),)*
+                    _ => Err(unreadable("it is the answer to another command")),
+                }
+            }
+
+            fn retry(&self) -> Retry {
+                match self {
+                    $(Self::$command(_) => $retry,)*
+                }
+            }
+
+            fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$command(_) => stringify!($module),)*
+                }
+            }
+        }
+    };
 }
 
-/// The answer to the command of the same name.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum IndexAnswer {
-    Index(index::IndexedFiles),
-    Status(Box<status::StatusAnswer>),
-    Search(search::SearchAnswer),
-    Query(query::QueryAnswer),
-    Call(call::CallAnswer),
-    Stale(stale::StaleAnswer),
-    History(history::HistoryAnswer),
-    Diff(Value),
-    Revert(Value),
-    Restore(restore::RestoreAnswer),
-    Doctor(doctor::DoctorAnswer),
-    Picture(Box<picture::PictureAnswer>),
+// `call` has a key by which it is applied once; a second `restore` or `revert` may restore what the first one replaced.
+index_commands! {
+    index::Index -> index::IndexedFiles, Retry::Yes;
+    status::Status -> Box<status::StatusAnswer>, Retry::Yes;
+    search::Search -> search::SearchAnswer, Retry::Yes;
+    query::Query -> query::QueryAnswer, Retry::Yes;
+    call::Call -> call::CallAnswer, Retry::Yes;
+    stale::Stale -> stale::StaleAnswer, Retry::Yes;
+    history::History -> history::HistoryAnswer, Retry::Yes;
+    diff::Diff -> Value, Retry::Yes;
+    revert::Revert -> Value, Retry::No;
+    restore::Restore -> restore::RestoreAnswer, Retry::No;
+    doctor::Doctor -> doctor::DoctorAnswer, Retry::Yes;
+    picture::Picture -> Box<picture::PictureAnswer>, Retry::Yes;
 }
 
 /// What a server returns for a command that it ran for another process.
@@ -71,42 +97,6 @@ pub(super) struct CommandReply {
 type AnswerFrom<'a> = Box<dyn Fn(&dyn NoteSource) -> Result<IndexAnswer, Failure> + 'a>;
 
 impl IndexCommand {
-    /// The lock is that of the vault, if this process holds it, and is held until the answer is complete.
-    fn answer(&self, vault: &CommandVault<'_>, lock: Option<OwnerLock>) -> Result<IndexAnswer, Failure> {
-        Ok(match self {
-            Self::Index(command) => IndexAnswer::Index(command.answer(vault, lock)?),
-            Self::Status(command) => IndexAnswer::Status(Box::new(command.answer(vault)?)),
-            Self::Search(command) => IndexAnswer::Search(command.answer(vault)?),
-            Self::Query(command) => IndexAnswer::Query(command.answer(vault)?),
-            Self::Call(command) => IndexAnswer::Call(command.answer(vault)?),
-            Self::Stale(command) => IndexAnswer::Stale(command.answer(vault)?),
-            Self::History(command) => IndexAnswer::History(command.answer(vault)?),
-            Self::Diff(command) => IndexAnswer::Diff(command.answer(vault)?),
-            Self::Revert(command) => IndexAnswer::Revert(command.answer(vault)?),
-            Self::Restore(command) => IndexAnswer::Restore(command.answer(vault)?),
-            Self::Doctor(command) => IndexAnswer::Doctor(command.answer(vault)?),
-            Self::Picture(command) => IndexAnswer::Picture(Box::new(command.answer(vault)?)),
-        })
-    }
-
-    fn print(&self, answer: IndexAnswer, output: &mut Output) -> Result<Outcome, Failure> {
-        match (self, answer) {
-            (Self::Index(command), IndexAnswer::Index(answer)) => command.print(&answer, output),
-            (Self::Status(command), IndexAnswer::Status(answer)) => command.print(&answer, output),
-            (Self::Search(command), IndexAnswer::Search(answer)) => command.print(&answer, output),
-            (Self::Query(command), IndexAnswer::Query(answer)) => command.print(&answer, output),
-            (Self::Call(command), IndexAnswer::Call(answer)) => command.print(answer, output),
-            (Self::Stale(command), IndexAnswer::Stale(answer)) => command.print(&answer, output),
-            (Self::History(command), IndexAnswer::History(answer)) => command.print(&answer, output),
-            (Self::Diff(command), IndexAnswer::Diff(answer)) => command.print(&answer, output),
-            (Self::Revert(command), IndexAnswer::Revert(answer)) => command.print(&answer, output),
-            (Self::Restore(command), IndexAnswer::Restore(answer)) => command.print(&answer, output),
-            (Self::Doctor(command), IndexAnswer::Doctor(answer)) => command.print(&answer, output),
-            (Self::Picture(command), IndexAnswer::Picture(answer)) => command.print(&answer, output),
-            _ => Err(unreadable("it is the answer to another command")),
-        }
-    }
-
     /// The vault's folder, if the command names one.
     fn folder(&self) -> Option<&Path> {
         match self {
@@ -137,41 +127,6 @@ impl IndexCommand {
         }
     }
 
-    /// Whether the command may be retried. `call` has a key by which it is applied once; a second `restore` or `revert`
-    /// may restore what the first one replaced.
-    fn retry(&self) -> Retry {
-        match self {
-            Self::Restore(_) | Self::Revert(_) => Retry::No,
-            Self::Index(_)
-            | Self::Status(_)
-            | Self::Search(_)
-            | Self::Query(_)
-            | Self::History(_)
-            | Self::Diff(_)
-            | Self::Call(_)
-            | Self::Stale(_)
-            | Self::Doctor(_)
-            | Self::Picture(_) => Retry::Yes,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Index(_) => "index",
-            Self::Status(_) => "status",
-            Self::Search(_) => "search",
-            Self::Query(_) => "query",
-            Self::Call(_) => "call",
-            Self::Stale(_) => "stale",
-            Self::History(_) => "history",
-            Self::Diff(_) => "diff",
-            Self::Revert(_) => "revert",
-            Self::Restore(_) => "restore",
-            Self::Doctor(_) => "doctor",
-            Self::Picture(_) => "picture",
-        }
-    }
-
     /// Gets the answer from the owner process, or in this process if there is none, and prints it.
     pub(super) fn run(mut self, shared: &Shared, output: &mut Output) -> Result<Outcome, Failure> {
         match &mut self {
@@ -183,11 +138,11 @@ impl IndexCommand {
             && let Some(graph) = CommandGraph::find(option, output)?
         {
             let answer = answer(&graph)?;
-            return self.print(answer, output);
+            return self.print(&answer, output);
         }
         let location = VaultLocation::find(self.folder(), shared)?;
         let answer = self.find_answer(location, output)?;
-        self.print(answer, output)
+        self.print(&answer, output)
     }
 
     fn find_answer(&self, location: VaultLocation, output: &Output) -> Result<IndexAnswer, Failure> {
@@ -222,7 +177,7 @@ impl IndexCommand {
                 Err(Failure::failed(format!("cannot use the index: {holder} has it open"))
                     .hint("run this again when that process has ended"))
             }
-            (CommandOutcome::RunHere(lock), _) => self.answer(&CommandVault::of_user(location, output), lock),
+            (CommandOutcome::RunHere(lock), _) => self.answer(&CommandVault::of_user(location, output, lock)),
         }
     }
 }
@@ -262,7 +217,7 @@ fn answer_in_server(
         .hint("retry in a minute; `quipu status` shows the progress"));
     }
     let vault = CommandVault::of_server(engine, open.clone())?;
-    let answer = command.answer(&vault, None);
+    let answer = command.answer(&vault);
     notices.extend(vault.into_notices());
     answer
 }

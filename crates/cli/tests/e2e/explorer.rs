@@ -11,7 +11,7 @@ use crate::http::{Events, Post, Server};
 
 const VAULT: &str = "//- a.md\n[[b]]\n//- b.md\n";
 
-fn call(tool: &str, arguments: &Value) -> Post {
+pub(crate) fn call(tool: &str, arguments: &Value) -> Post {
     let post =
         Post { line: format!("POST /api/call/{tool} HTTP/1.1"), headers: Vec::new(), body: arguments.to_string() };
     post.with("Content-Type", "application/json")

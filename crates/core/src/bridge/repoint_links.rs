@@ -1,5 +1,8 @@
 //! Keeps memory's links to a renamed or moved note: by its new name where that resolves, else by a tie to its path.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Ties;
@@ -48,24 +51,27 @@ impl Knowledge {
     /// Records in the history what other programs did to notes, and keeps memory's links to files that were moved. A second
     /// thread waits here until that is done.
     pub(crate) fn follow_changes(&self) {
-        let _alone = self.following.lock();
+        let mut unfollowed = self.unfollowed.lock();
         let outside = self.indexer.take_outside();
-        let moves = self.follow_moves();
-        self.record_outside(outside, &moves);
+        let moves = self.indexer.take_moves();
+        let paths = moves.iter().flat_map(|moves| &moves.to).map(|(from, to)| (from.clone(), to.clone()));
+        let mut paths: Vec<(VaultPath, VaultPath)> = paths.collect();
+        paths.sort();
+        unfollowed.extend(moves);
+        // Not while memory is still being read: a wait for it would hold up the index and every write.
+        let is_read = |memory: &Arc<Memory>| memory.wait_read(Duration::ZERO).is_ok();
+        if self.memory.as_ref().is_none_or(is_read) {
+            unfollowed.drain(..).for_each(|moves| self.follow_moves(&moves));
+        }
+        self.record_outside(outside, &paths);
     }
 
-    /// Keeps memory's links to files that were moved; returns the old and new paths.
-    fn follow_moves(&self) -> Vec<(VaultPath, VaultPath)> {
-        let mut paths = Vec::new();
-        for moves in self.indexer.take_moves() {
-            let followed = self.ties_after(&moves).map(|ties| self.repoint_links(&ties));
-            if let Err(error) = followed {
-                self.warn_lost(&error.to_string());
-            }
-            paths.extend(moves.to);
+    /// Keeps memory's links to files that were moved.
+    fn follow_moves(&self, moves: &Moves) {
+        let followed = self.ties_after(moves).map(|ties| self.repoint_links(&ties));
+        if let Err(error) = followed {
+            self.warn_lost(&error.to_string());
         }
-        paths.sort();
-        paths
     }
 
     fn ties_after(&self, moves: &Moves) -> Result<Repointed, MemoryError> {

@@ -74,6 +74,10 @@ impl Memory {
             let advice = if count == 0 { "give at least one" } else { "split it" };
             return Err(MemoryError::BulkSize { count, max: Self::MAX_BULK, advice });
         }
+        if !bulk.entities.is_empty() {
+            // While memory is still being read, this waits here, and not where other writes wait for it.
+            self.follower.read_first()?;
+        }
         self.checked_at_head(|head| self.bulk_update_at(head, bulk.clone(), author))
     }
 

@@ -7,7 +7,6 @@ use rustc_hash::FxHashSet;
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, PART_OF};
-use crate::ports::MemoryFailure;
 use crate::session::Session;
 
 impl Memory {
@@ -50,7 +49,7 @@ impl Memory {
     }
 
     /// The project and everything that is part of it, directly or not.
-    pub(super) fn members(&self, project: EntityId) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
+    pub(super) fn members(&self, project: EntityId) -> Result<Arc<FxHashSet<EntityId>>, MemoryError> {
         self.follower.members(project, || {
             let mut members = FxHashSet::from_iter([project]);
             let mut frontier = vec![project];

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::model::{EntityId, ObservationId, RelationId};
+use super::search::ReadProgress;
 use crate::ports::{ApplyError, MemoryFailure, Refusal, UndoError};
 
 /// Why a call on memory failed. Nothing has changed.
@@ -93,6 +94,9 @@ pub enum MemoryError {
     /// Every check for duplicates was overtaken by a change of another client.
     #[error("cannot check for duplicates: other clients are changing memory too fast; nothing was stored, retry later")]
     Moved,
+    /// All of memory is needed, and another thread still reads it.
+    #[error("memory is still being read: {0} so far; this call changed nothing, try again in a few seconds")]
+    StillRead(ReadProgress),
     /// The store failed.
     #[error(transparent)]
     Failed(#[from] MemoryFailure),
@@ -105,7 +109,7 @@ impl MemoryError {
 
     pub(crate) fn at(self, place: String) -> Self {
         match self {
-            failed @ (Self::Failed(_) | Self::Moved) => failed,
+            failed @ (Self::Failed(_) | Self::Moved | Self::StillRead(_)) => failed,
             error => Self::At { place, error: Box::new(error) },
         }
     }

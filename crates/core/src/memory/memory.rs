@@ -9,7 +9,7 @@ use super::duplicates::DuplicateRule;
 use super::entity_types::EntityTypes;
 use super::error::MemoryError;
 use super::model::{Entity, EntityId};
-use super::search::{Embedded, LogFollower, VectorError};
+use super::search::{Embedded, LogFollower, ReadProgress, VectorError};
 use crate::RequestKey;
 use crate::ports::{Author, ChangeNumber, Clock, Embedder, MemoryFailure, MemoryStore};
 use crate::session::Session;
@@ -75,9 +75,14 @@ impl Memory {
         move || memory.follower.read_ahead()
     }
 
-    /// Waits for [`Memory::read_ahead`]; after a while, the number of entities that it has read.
-    pub fn wait_read(&self, patience: Duration) -> Result<(), usize> {
+    /// Waits for [`Memory::read_ahead`]; after a while, how far it is.
+    pub fn wait_read(&self, patience: Duration) -> Result<(), ReadProgress> {
         self.follower.wait_read(patience)
+    }
+
+    /// The same for a call that needs all of memory.
+    pub(crate) fn expect_read(&self, patience: Duration) -> Result<(), MemoryError> {
+        self.follower.expect_read(patience)
     }
 
     /// Creates and stores at most `limit` missing vectors. Until then, search by words finds everything.

@@ -38,7 +38,8 @@ pub use model::{Entity, EntityId, Observation, ObservationId, PART_OF, Relation,
 pub use read::{DetailPart, EntityDetail, EntityPage, PageRequest, Subgraph};
 pub use redaction::{RedactionScope, merges};
 pub use search::{
-    Embedded, FoundEntity, FoundPage, MemoryField, MemoryFields, SearchBy, SearchQuery, SubgraphQuery, VectorError,
+    Embedded, FoundEntity, FoundPage, MemoryField, MemoryFields, ReadProgress, SearchBy, SearchQuery, SubgraphQuery,
+    VectorError,
 };
 pub use whole_log::WholeLog;
 pub use write::{Creation, EntityDraft, Observed};

@@ -16,12 +16,12 @@ impl Knowledge {
         request: Option<RequestKey>,
         id: &str,
     ) -> Result<Option<Vec<VaultPath>>, NoteError> {
-        let taken_in = self.index_exact(id);
+        let indexed = self.index_exact(id);
         let write = |mut writer: Writing<'_>| {
-            taken_in?;
+            indexed?;
             // An error, so that a call that another process applied meanwhile is recognised.
             let not_found = || NoteError::NotFound { id: NoteId::new(id) };
-            let (key, content) = self.expect_known(session, id)?.ok_or_else(not_found)?;
+            let (key, content) = self.note_to_write(session, id)?.ok_or_else(not_found)?;
             let snapshot = self.snapshot();
             let path = snapshot.note(key).path.clone();
             let aliases = self.other_paths_to(&snapshot, key)?;

@@ -2,6 +2,7 @@
 
 use super::edit::EditProblem;
 use crate::index::IndexError;
+use crate::memory::MemoryError;
 use crate::model::{NoteId, PathError, VaultPath};
 use crate::parse::SpliceError;
 use crate::ports::{WriteError, WriteNumber};
@@ -115,6 +116,9 @@ pub enum NoteError {
         "the vault is still being indexed, or an earlier write to it is still waiting; nothing was written. Try again in a moment"
     )]
     Busy,
+    /// The links of memory to the note cannot be found yet.
+    #[error(transparent)]
+    Memory(MemoryError),
     /// Someone else changed it.
     #[error(
         "{path} was changed elsewhere since you last read it; nothing was written. Read it again, then repeat the change"

@@ -28,7 +28,7 @@ pub use update::{NoteUpdate, UnreadText, UpdatedNote};
 
 use relocate::{Relocated, RewrittenFile};
 use std::sync::MutexGuard;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Knowledge;
 use crate::index::{IndexError, Snapshot, Writer};
@@ -50,22 +50,27 @@ impl Knowledge {
         self.indexer.writer_within(PATIENCE).ok_or(NoteError::Busy)
     }
 
-    /// Waits until every note is in the index, for a write that must find the links to a note. Fails with [`NoteError::Busy`]
-    /// after [`PATIENCE`].
-    fn expect_every_note(&self) -> Result<(), NoteError> {
-        if self.indexer.is_stepping() && !self.wait_ready(PATIENCE) { Err(NoteError::Busy) } else { Ok(()) }
+    /// Waits until every note is in the index and memory is read, for a write that must find the links to a note. Fails after
+    /// [`PATIENCE`]. Not under the writer lock, which other writes wait for.
+    fn expect_every_link(&self) -> Result<(), NoteError> {
+        let until = Instant::now() + PATIENCE;
+        if self.indexer.is_stepping() && !self.wait_ready(PATIENCE) {
+            return Err(NoteError::Busy);
+        }
+        let Some(memory) = &self.memory else { return Ok(()) };
+        memory.expect_read(until.saturating_duration_since(Instant::now())).map_err(NoteError::Memory)
     }
 
-    /// The note to be written and its bytes, after checking that the client knows them.
+    /// The note to be written and its bytes, after checking that the client knows them. `None` if there is no such note.
     ///
     /// A client that was shown the note must have been shown this version. For a client that was not, the file must be the
     /// version in the index: an edit by another program that is not indexed yet is never overwritten.
-    fn expect_known(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
-        self.expect_version(session, spelled, None)
+    fn note_to_write(&self, session: &Session, spelled: &str) -> Result<Option<(NoteKey, FileContent)>, NoteError> {
+        self.note_to_write_at(session, spelled, None)
     }
 
-    /// Like [`Self::expect_known`], for a client that may name the version it expects.
-    fn expect_version(
+    /// Like [`Self::note_to_write`], for a client that may name the version it expects.
+    fn note_to_write_at(
         &self,
         session: &Session,
         spelled: &str,

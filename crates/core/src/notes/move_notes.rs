@@ -56,22 +56,23 @@ struct Destinations {
 }
 
 impl Knowledge {
-    /// Moves a note or a folder, and not what is behind symbolic links in it. On disk when this returns, links rewritten in the same step, seen by every later call.
+    /// Moves a note or a folder, and not what is behind symbolic links in it. Links are rewritten in the same step. On disk when
+    /// this returns, seen by every later call.
     pub fn move_notes(
         &self,
         session: &Session,
         request: Option<RequestKey>,
         wanted: &NoteMove<'_>,
     ) -> Result<MovedNotes, NoteError> {
-        self.expect_every_note()?;
+        self.expect_every_link()?;
         let folder = wanted.id.strip_suffix('/').map(|folder| self.folder_to_move(wanted.id, folder)).transpose()?;
         // No text is replaced, so edits by other programs are indexed first and move along.
-        let taken_in = match &folder {
+        let indexed = match &folder {
             Some(folder) => self.apply(&FileBatch::Paths(vec![folder.clone()]), &|_| {}).map(drop),
             None => self.read(session, wanted.id).map(drop),
         };
         let write = |writer: Writing<'_>| {
-            taken_in?;
+            indexed?;
             let snapshot = self.snapshot();
             let destinations = match &folder {
                 Some(folder) => self.folder_destinations(&snapshot, folder, wanted.to)?,

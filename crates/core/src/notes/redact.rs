@@ -44,9 +44,9 @@ impl Knowledge {
         id: &str,
         reason: &str,
     ) -> Result<RedactedNote, NoteError> {
-        let taken_in = self.index_exact(id);
+        let indexed = self.index_exact(id);
         let write = |mut writer: Writing<'_>| {
-            taken_in?;
+            indexed?;
             let path = self.path_to_redact(id)?;
             session.forget(&path);
             let placeholder = format!("[redacted: {reason}]\n").into_bytes();

@@ -13,6 +13,7 @@ use super::NoteError;
 use super::aliases::AliasMove;
 use super::follow_links::{FollowedText, SourceText, follow_links, follow_other_files, links_to_file};
 use crate::index::{IndexError, RenamePreview, RenamedNotes, Snapshot, Writer, WrittenFile};
+use crate::memory::MemoryError;
 use crate::model::{ContentHash, FileStat, NoteKey, VaultPath, fold};
 use crate::ports::{FileChange, NoteAction, VaultFiles};
 use crate::session::Session;
@@ -169,8 +170,11 @@ impl Knowledge {
         }
 
         changes.extend(others.into_iter().map(|(from, to)| FileChange::Rename { from, to }));
-        let ties = self.ties_for_rename(&mut preview).inspect_err(|error| self.warn_lost(&error.to_string()));
-        let ties = ties.unwrap_or_default();
+        let ties = match self.ties_for_rename(&mut preview) {
+            // Another attempt finds the links: nothing is lost by refusing this one.
+            Err(error @ MemoryError::StillRead(_)) => return Err(NoteError::Memory(error)),
+            ties => ties.inspect_err(|error| self.warn_lost(&error.to_string())).unwrap_or_default(),
+        };
         // Before the files: whatever happens in between, no link of memory is lost.
         self.repoint_links(&ties);
         let stats = match self.apply_by(session, write, &changes) {

@@ -31,10 +31,10 @@ impl Knowledge {
         id: &str,
         version: &str,
     ) -> Result<RevertedNote, NoteError> {
-        let taken_in = self.index_exact(id);
+        let indexed = self.index_exact(id);
         let write = |writer: Writing<'_>| {
-            taken_in?;
-            match self.expect_known(session, id)? {
+            indexed?;
+            match self.note_to_write(session, id)? {
                 Some(current) => self.revert_existing(session, request, current, version, writer),
                 None => self.revert_deleted(session, request, id, version, writer),
             }

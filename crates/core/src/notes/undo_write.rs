@@ -56,7 +56,7 @@ impl Knowledge {
                 (FileChange::Create { path, bytes } | FileChange::Replace { path, bytes, .. }, Some(stat)) => {
                     WrittenFile::new(path, bytes, stat)
                 }
-                (change, _) => WrittenFile { path: change.place().clone(), renamed_from: None, content: None },
+                (change, _) => WrittenFile { path: change.path().clone(), renamed_from: None, content: None },
             });
             let written = written.collect();
             self.indexer.apply_written(&mut writer, written);
@@ -114,18 +114,24 @@ impl Knowledge {
     fn undo_of(&self, logged: &LoggedWrite) -> Result<Option<LoggedWrite>, VaultError> {
         let Some(first) = logged.files.first() else { return Ok(None) };
         let id = Some(first.old_path().note_id());
-        let later = self.vault.writes(&WriteFilter { id, after: logged.number, ..WriteFilter::default() })?;
-        Ok(later.into_iter().find(|write| is_undo(write, logged)))
+        let undos = self.vault.writes(&WriteFilter { id, ..undos_after(logged.number) })?;
+        Ok(undos.into_iter().find(|undo| is_undo(undo, logged)))
     }
 
-    /// For each of these writes the one that undid it, unless it was undone in turn.
+    /// For each of these writes the one that undid it, unless it was undone in turn. Of the later history it reads only the undos,
+    /// once for all of these writes.
     pub fn undone_by(&self, writes: &[&LoggedWrite]) -> Result<Vec<Option<WriteNumber>>, NoteError> {
         let Some(after) = writes.iter().map(|write| write.number).min() else { return Ok(Vec::new()) };
-        let later = self.vault.writes(&WriteFilter { after, ..WriteFilter::default() }).map_err(IndexError::from)?;
-        let undos: Vec<&LoggedWrite> =
-            later.iter().filter(|write| write.files.iter().any(|file| file.action == NoteAction::Undo)).collect();
-        let undo_of =
-            |write: &LoggedWrite| undos.iter().find(|undo| undo.number > write.number && is_undo(undo, write));
+        let undos = self.vault.writes(&undos_after(after)).map_err(IndexError::from)?;
+        // Each undo under each of its steps, newest first, so that a write is compared only with undos of the same step.
+        let mut by_step: FxHashMap<Step, Vec<&LoggedWrite>> = FxHashMap::default();
+        for undo in &undos {
+            undo.files.iter().for_each(|file| by_step.entry(step(file)).or_default().push(undo));
+        }
+        let undo_of = |write: &LoggedWrite| {
+            let same_step = by_step.get(&step(&undone(write.files.first()?)))?;
+            same_step.iter().copied().find(|undo| undo.number > write.number && is_undo(undo, write))
+        };
         let in_effect = |write: &&LoggedWrite| undo_of(write).filter(|undo| undo_of(undo).is_none());
         Ok(writes.iter().map(|write| in_effect(write).map(|undo| undo.number)).collect())
     }
@@ -173,6 +179,13 @@ impl Knowledge {
     }
 }
 
+fn undos_after(after: WriteNumber) -> WriteFilter {
+    WriteFilter { action: Some(NoteAction::Undo), after, ..WriteFilter::default() }
+}
+
+/// What a write did to a file, for comparison.
+type Step = (NoteAction, VaultPath, Option<VaultPath>, Option<ContentHash>);
+
 /// Whether a later write undid exactly what this one did.
 fn is_undo(later: &LoggedWrite, logged: &LoggedWrite) -> bool {
     let done: FxHashSet<_> = later.files.iter().map(step).collect();
@@ -191,8 +204,7 @@ fn undone(file: &LoggedFile) -> LoggedFile {
     }
 }
 
-/// What a write did to a file, for comparison.
-fn step(file: &LoggedFile) -> (NoteAction, VaultPath, Option<VaultPath>, Option<ContentHash>) {
+fn step(file: &LoggedFile) -> Step {
     (file.action, file.path.clone(), file.from.clone(), file.after.map(|after| after.hash))
 }
 

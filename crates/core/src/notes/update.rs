@@ -62,9 +62,12 @@ impl Knowledge {
         if update.title.is_none() && update.content.is_none() && update.tags.is_none() {
             return Err(NoteError::NothingToDo);
         }
-        let taken_in = self.index_exact(update.id);
+        if update.title.is_some() {
+            self.expect_every_link()?;
+        }
+        let indexed = self.index_exact(update.id);
         let write = |writer: Writing<'_>| {
-            taken_in?;
+            indexed?;
             self.rewrite(session, request, update, writer)
         };
         let done = |path: &VaultPath| {
@@ -82,7 +85,8 @@ impl Knowledge {
         mut writer: Writing<'_>,
     ) -> Result<UpdatedNote, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(update.id) };
-        let (key, current) = self.expect_version(session, update.id, update.expected_version)?.ok_or_else(not_found)?;
+        let (key, current) =
+            self.note_to_write_at(session, update.id, update.expected_version)?.ok_or_else(not_found)?;
         let snapshot = self.snapshot();
         let note = snapshot.note(key);
 

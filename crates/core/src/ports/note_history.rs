@@ -35,6 +35,8 @@ pub trait NoteHistory: Send + Sync {
 pub struct WriteFilter {
     /// Only writes of a file with this path, old or new, in any case.
     pub id: Option<NoteId>,
+    /// Only writes with this action on such a file.
+    pub action: Option<NoteAction>,
     /// Only later writes.
     pub after: WriteNumber,
     /// Only earlier writes.
@@ -48,7 +50,7 @@ pub struct WriteFilter {
 impl Default for WriteFilter {
     fn default() -> Self {
         let (after, before) = (WriteNumber(0), WriteNumber(i64::MAX));
-        Self { id: None, after, before, since_ns: i64::MIN, limit: usize::MAX }
+        Self { id: None, action: None, after, before, since_ns: i64::MIN, limit: usize::MAX }
     }
 }
 
@@ -57,10 +59,11 @@ impl WriteFilter {
     pub fn admits(&self, write: &LoggedWrite) -> bool {
         let is_named =
             |file: &LoggedFile| self.id.as_ref().is_none_or(|id| file.paths().any(|path| path.note_id() == *id));
+        let is_wanted = |file: &LoggedFile| self.action.is_none_or(|action| file.action == action) && is_named(file);
         write.number > self.after
             && write.number < self.before
             && write.at_ns >= self.since_ns
-            && write.files.iter().any(is_named)
+            && write.files.iter().any(is_wanted)
     }
 }
 

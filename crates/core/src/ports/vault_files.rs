@@ -83,15 +83,16 @@ pub trait VaultFiles: NoteHistory {
     ///
     /// Every `expected` version and every absence is checked first, and again as each file is put in place. Files that are
     /// replaced, moved or deleted go to the trash, from where [`VaultFiles::restore`] brings them back. After a crash, the
-    /// next opening completes or undoes the write. Returns the new stat of each file, `None` for deleted ones.
+    /// next opening or write completes or undoes the write. Returns the new stat of each file, `None` for deleted ones.
+    ///
+    /// The client's name goes to the history. The key of a request that the client may retry is recorded in the same step.
+    /// That record survives a kill of the process, not a power cut, after which no client is left to retry.
+    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError>;
+
+    /// [`VaultFiles::apply_for`] no known client, without a key.
     fn apply(&self, changes: &[FileChange]) -> Result<Vec<Option<FileStat>>, WriteError> {
         self.apply_for(changes, &WriteOrigin::UNKNOWN)
     }
-
-    /// Like [`VaultFiles::apply`], for a client whose name goes to the history. The key of a request that the client may
-    /// retry is recorded in the same step. That record survives a kill of the process, not a power cut, after which no
-    /// client is left to retry.
-    fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError>;
 
     /// The files at or below a folder that are not notes, and what a move of the folder must leave. Without any files in
     /// vaults that hold notes only.
@@ -251,7 +252,7 @@ pub enum FileChange {
 
 impl FileChange {
     /// The path of the file after the change, or its old path if it is deleted.
-    pub fn place(&self) -> &VaultPath {
+    pub fn path(&self) -> &VaultPath {
         match self {
             Self::Create { path, .. } | Self::Replace { path, .. } | Self::Delete { path, .. } => path,
             Self::Move { to, .. } | Self::Rename { to, .. } => to,
@@ -259,10 +260,10 @@ impl FileChange {
     }
 
     /// The path of the file before the change, or its new path if it is created.
-    pub fn old_place(&self) -> &VaultPath {
+    pub fn old_path(&self) -> &VaultPath {
         match self {
             Self::Move { from, .. } | Self::Rename { from, .. } => from,
-            other => other.place(),
+            other => other.path(),
         }
     }
 

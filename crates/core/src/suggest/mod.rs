@@ -7,6 +7,7 @@ mod by_model;
 mod duplicates;
 mod entities;
 mod mentions;
+mod name_clues;
 mod sentences;
 mod spelling;
 mod summary;

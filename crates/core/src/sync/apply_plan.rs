@@ -245,7 +245,7 @@ impl SyncRun<'_> {
             Ok(_) => Ok(ApplyOutcome::Done),
             Err(WriteError::Changed { .. } | WriteError::Missing { .. }) => Ok(ApplyOutcome::Raced),
             Err(WriteError::Exists { existing }) => {
-                let is_exact = changes.iter().any(|change| *change.place() == existing);
+                let is_exact = changes.iter().any(|change| *change.path() == existing);
                 Ok(if is_exact { ApplyOutcome::Raced } else { ApplyOutcome::Skipped(differs_in_case(&existing)) })
             }
             Err(WriteError::Refused { reason, .. }) => Ok(ApplyOutcome::Skipped(reason.to_owned())),

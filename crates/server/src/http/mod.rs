@@ -247,7 +247,7 @@ async fn listen(
         .route(health, get(request_guard::health))
         .route(ready, get(request_guard::ready))
         .with_state(guard.clone());
-    let pages = web::pages(settings.explorer.clone());
+    let pages = web::pages(settings.explorer.clone(), matches!(*sites, Sites::Graphs(_)));
     #[cfg(feature = "oauth")]
     let pages = oauth::with_metadata(pages, settings.oauth.as_ref());
     let router = routes

@@ -347,7 +347,7 @@ async fn dispatch(State(sites): State<Arc<Sites>>, mut request: Request) -> Resp
         Ok(Err(Absent::Several)) => {
             return refusal(
                 StatusCode::NOT_FOUND,
-                "several graphs are open to this client; name one in the path: /g/NAME/mcp",
+                "several graphs are open to this client; name one in the path: /g/NAME/mcp, /g/NAME/ for the explorer",
             );
         }
         Err(error) => {

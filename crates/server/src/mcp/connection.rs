@@ -37,7 +37,7 @@ pub(super) struct McpConnection {
     client: OnceLock<String>,
     /// The notes that a client of the older generation subscribed to, and the task that notifies it.
     followed: Arc<FollowedNotes>,
-    telling: OnceLock<NotifierTask>,
+    notifier: OnceLock<NotifierTask>,
 }
 
 /// Ends with the connection.
@@ -65,7 +65,7 @@ impl McpConnection {
             stream_caller,
             client: OnceLock::new(),
             followed: Arc::default(),
-            telling: OnceLock::new(),
+            notifier: OnceLock::new(),
         }
     }
 
@@ -104,7 +104,8 @@ impl McpConnection {
         }
     }
 
-    fn meet(&self, client: &Implementation, version: &ProtocolVersion, context: &McpContext) {
+    /// Gives the session the client's name, and logs the client once.
+    fn record_client(&self, client: &Implementation, version: &ProtocolVersion, context: &McpContext) {
         let name = name(client, context);
         self.session.introduce(&name);
         if self.client.set(name.clone()).is_ok() {
@@ -133,7 +134,7 @@ impl McpConnection {
         if self.client.get().is_none()
             && let (Some(client), Some(version)) = (context.client_info(), &version)
         {
-            self.meet(&client, version, context);
+            self.record_client(&client, version, context);
         }
         version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
     }
@@ -162,7 +163,7 @@ impl ServerHandler for McpConnection {
     ) -> Result<InitializeResult, ErrorData> {
         let mut agreed = self.negotiate_initialize(&request)?;
         agreed.instructions = Some(self.instructions(&context));
-        self.meet(&request.client_info, &agreed.protocol_version, &context);
+        self.record_client(&request.client_info, &agreed.protocol_version, &context);
         request.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(agreed)
@@ -177,7 +178,7 @@ impl ServerHandler for McpConnection {
 
     /// From here on the client may receive notifications.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.telling.get_or_init(|| {
+        self.notifier.get_or_init(|| {
             let told = self.server.listen().tell_peer(context.peer, self.followed.clone());
             NotifierTask(tokio::spawn(told))
         });

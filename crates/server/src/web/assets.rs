@@ -14,6 +14,12 @@ pub(super) struct Asset {
     gzip: &'static [u8],
 }
 
+impl Asset {
+    pub(super) fn is_page(&self) -> bool {
+        self.path == "/"
+    }
+}
+
 include!("../../../../web/dist/table.rs");
 
 /// Scripts and styles of our own alone, no frame around or inside, nothing sent elsewhere. Styles of elements are set by script
@@ -30,7 +36,6 @@ pub(super) fn serve(asset: &'static Asset, asked: &HeaderMap) -> Response {
     let says = |name, what: &str| {
         asked.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(what))
     };
-    let is_page = asset.path == "/";
     let mut response = if says(header::IF_NONE_MATCH, asset.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else if says(header::ACCEPT_ENCODING, "gzip") {
@@ -38,7 +43,7 @@ pub(super) fn serve(asset: &'static Asset, asked: &HeaderMap) -> Response {
     } else {
         Body::from(asset.bytes).into_response()
     };
-    let kept = if is_page { "no-cache" } else { "public, max-age=31536000, immutable" };
+    let kept = if asset.is_page() { "no-cache" } else { "public, max-age=31536000, immutable" };
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, asset.kind),
@@ -62,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_page_names_only_files_that_are_embedded() {
-        let page = all().find(|asset| asset.path == "/").expect("there is a page");
+        let page = all().find(|asset| asset.is_page()).expect("there is a page");
         let text = std::str::from_utf8(page.bytes).unwrap();
         let named: Vec<&str> = text.split('"').filter(|word| word.starts_with("/assets/")).collect();
         assert_eq!(named.len(), 2, "{text}");

@@ -132,12 +132,18 @@ impl ShownSessions {
     }
 }
 
-/// Routes that need no token: the page, and the exchange of a secret.
-pub(crate) fn pages(sessions: Arc<ExplorerSessions>) -> Router {
+/// The page of one of several graphs. It needs no token either, so it is there for every name: it does not tell which exist.
+const PAGES_OF_GRAPHS: [&str; 2] = ["/g/{graph}", "/g/{graph}/"];
+
+/// Routes that need no token: the page, also for each graph of a server of graphs, and the exchange of a secret.
+pub(crate) fn pages(sessions: Arc<ExplorerSessions>, serves_graphs: bool) -> Router {
     let mut router = Router::new().route("/api/session", post(open_session));
     for asset in assets::all() {
-        router = router
-            .route(asset.path, get(move |request: Request| async move { assets::serve(asset, request.headers()) }));
+        let of_graphs = PAGES_OF_GRAPHS.into_iter().filter(|_| serves_graphs && asset.is_page());
+        for path in of_graphs.chain([asset.path]) {
+            let serve = move |request: Request| async move { assets::serve(asset, request.headers()) };
+            router = router.route(path, get(serve));
+        }
     }
     router.with_state(sessions)
 }

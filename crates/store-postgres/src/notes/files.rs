@@ -122,7 +122,14 @@ impl<'c> Files<'c> {
 
     /// Files and folders of that path ignoring case, an exact match first, the others in byte order.
     pub(super) fn find_any_case(&self, path: &VaultPath) -> Vec<VaultPath> {
-        let places = self.notes.keys().filter_map(|note| ancestor(note, path.depth()));
+        // A move of a folder asks this for each of its notes: most are ruled out without folding their case.
+        let may_be = |note: &&VaultPath| match (note.as_str(), path.as_str()) {
+            (note, path) if note.is_ascii() && path.is_ascii() => {
+                note.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(path))
+            }
+            _ => true,
+        };
+        let places = self.notes.keys().filter(may_be).filter_map(|note| ancestor(note, path.depth()));
         let mut found: Vec<VaultPath> = places.filter(|place| place.note_id() == path.note_id()).collect();
         found.sort_by(|a, b| (a != path, a).cmp(&(b != path, b)));
         found.dedup();

@@ -23,7 +23,7 @@ pub(super) fn logged(
     action: NoteAction,
     stamp: WriteStamp,
 ) -> Option<LoggedFile> {
-    let (path, old_path) = (change.place(), change.old_place());
+    let (path, old_path) = (change.path(), change.old_path());
     let is_taken = files.taken.len() > taken;
     if !is_taken && before.is_some() {
         return None;
@@ -94,11 +94,12 @@ pub(super) async fn writes(
     filter: &WriteFilter,
 ) -> Result<Vec<LoggedWrite>, DatabaseError> {
     let id = filter.id.as_ref().map(|id| escape(id.as_str()).into_owned());
+    let action = filter.action.map(NoteAction::name);
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
     let sql = "SELECT change, at_ns, client, unlisted FROM note_write w WHERE graph = $1 AND change > $2 AND change < $3 \
                AND at_ns >= $4 AND EXISTS (SELECT 1 FROM note_write_file f WHERE f.graph = w.graph AND \
-               f.change = w.change AND ($5::text IS NULL OR f.path_key = $5 OR f.from_key = $5)) \
-               ORDER BY change DESC LIMIT $6";
+               f.change = w.change AND ($5::text IS NULL OR f.path_key = $5 OR f.from_key = $5) \
+               AND ($6::text IS NULL OR f.action = $6)) ORDER BY change DESC LIMIT $7";
     let read = |row: &Row| {
         Ok(LoggedWrite {
             number: WriteNumber(get(row, 0)?),
@@ -109,7 +110,8 @@ pub(super) async fn writes(
         })
     };
     let mut writes =
-        list(db, sql, &[&graph, &filter.after.0, &filter.before.0, &filter.since_ns, &id, &limit], read).await?;
+        list(db, sql, &[&graph, &filter.after.0, &filter.before.0, &filter.since_ns, &id, &action, &limit], read)
+            .await?;
     let numbers: Vec<i64> = writes.iter().map(|write| write.number.0).collect();
     let times: BTreeMap<i64, i64> = writes.iter().map(|write| (write.number.0, write.at_ns)).collect();
     let sql = "SELECT change, action, path, from_path, old_hash, old_chars, old_ns, new_hash, new_chars, kept \

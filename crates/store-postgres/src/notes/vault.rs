@@ -89,7 +89,7 @@ impl PostgresVault {
                 return Ok(Ok(changes.iter().map(|change| written(change, at_ns)).collect()));
             }
             (Some(Recorded::Refused), Some(first)) => {
-                return Ok(Err(WriteError::Changed { path: first.place().clone() }));
+                return Ok(Err(WriteError::Changed { path: first.path().clone() }));
             }
             _ => {}
         }
@@ -97,7 +97,7 @@ impl PostgresVault {
         let mut stats = Vec::with_capacity(changes.len());
         let mut logged = Vec::with_capacity(changes.len());
         for change in changes {
-            let before = (files.logged_version(change.old_place()), files.taken.len());
+            let before = (files.logged_version(change.old_path()), files.taken.len());
             match files.apply(change, moment.at_ns) {
                 Ok(stat) => stats.push(stat),
                 Err(refused) => return Ok(Err(refused)),
@@ -106,11 +106,11 @@ impl PostgresVault {
         }
         let Some(first) = changes.first() else { return Ok(Ok(stats)) };
         if let Some(limit) = save::limit_reached(tx, self.graph, &files).await? {
-            return Ok(Err(WriteError::Full { path: first.place().clone(), limit }));
+            return Ok(Err(WriteError::Full { path: first.path().clone(), limit }));
         }
         save::save(tx, self.graph, moment, &files).await?;
         history::record(tx, self.graph, moment, origin, &logged).await?;
-        save::remember(tx, self.graph, request, first.place(), moment.at_ns).await?;
+        save::remember(tx, self.graph, request, first.path(), moment.at_ns).await?;
         Ok(Ok(stats))
     }
 
@@ -137,7 +137,7 @@ impl PostgresVault {
             }
             (None, _) => FileChange::Create { path, bytes },
         };
-        let before = (files.logged_version(change.old_place()), files.taken.len());
+        let before = (files.logged_version(change.old_path()), files.taken.len());
         let restored = match &change {
             FileChange::Create { path, bytes } => files.create_beside(path, bytes, moment.at_ns).map(Some),
             other => files.apply(other, moment.at_ns),
@@ -211,7 +211,7 @@ impl VaultFiles for PostgresVault {
 
     fn apply_for(&self, changes: &[FileChange], origin: &WriteOrigin<'_>) -> Result<Vec<Option<FileStat>>, WriteError> {
         FileChange::refuse_twice(changes)?;
-        let path = changes.first().map(|change| change.place().to_string()).unwrap_or_default();
+        let path = changes.first().map(|change| change.path().to_string()).unwrap_or_default();
         let request = match origin.request.map_or_else(random_key, Ok) {
             Ok(request) => request,
             Err(source) => return Err(WriteError::Write { path, source }),

@@ -296,13 +296,15 @@ mod tests {
             .collect()
     }
 
+    fn call_a_second_later(harness: &Harness, tool: &str, arguments: Value) -> Value {
+        harness.clock.advance(1_000_000_000);
+        harness.call(tool, arguments)
+    }
+
     #[test]
     fn notes_and_memory_are_merged_and_the_cursor_goes_on() {
         let harness = Harness::new("//- a.md\nx\n//- b.md\n[[a]]\n");
-        let call = |tool: &str, arguments: Value| {
-            harness.clock.advance(1_000_000_000);
-            harness.call(tool, arguments)
-        };
+        let call = |tool, arguments| call_a_second_later(&harness, tool, arguments);
         call("create_node", json!({"id": "new.md", "content": "four"}));
         call("create_entity", json!({"name": "Ada", "entity_type": "Author", "observations": ["sails"]}));
         call("edit_node", json!({"id": "a.md", "edits": [{"op": "append", "text": "yz"}]}));
@@ -341,8 +343,7 @@ mod tests {
     fn the_summary_of_an_edit_names_the_part_that_it_changed() {
         let harness = Harness::new("//- day.md\n---\nx: 1\n---\n# Log\none\n\n# Todo\n");
         let edited = |edit: Value| {
-            harness.clock.advance(1_000_000_000);
-            harness.call("edit_node", json!({"id": "day.md", "edits": [edit]}));
+            call_a_second_later(&harness, "edit_node", json!({"id": "day.md", "edits": [edit]}));
             summaries(&harness.call("recent_changes", json!({})))
         };
         assert_eq!(
@@ -359,10 +360,7 @@ mod tests {
     #[test]
     fn an_undone_change_to_notes_says_so_until_it_is_redone() {
         let harness = Harness::new("//- a.md\nx\n//- b.md\n[[a]]\n");
-        let call = |tool: &str, arguments: Value| {
-            harness.clock.advance(1_000_000_000);
-            harness.call(tool, arguments)
-        };
+        let call = |tool, arguments| call_a_second_later(&harness, tool, arguments);
         let listed = || summaries(&harness.call("recent_changes", json!({})));
         call("edit_node", json!({"id": "a.md", "edits": [{"op": "append", "text": "y"}]}));
         call("move_node", json!({"id": "a.md", "to": "c.md"}));

@@ -25,6 +25,12 @@ impl Bounds {
         self.check(&format!("visible on another server (p95), {of}"), p95_ms, VISIBLE);
     }
 
+    /// What could not be measured, and what comes after it, has no row.
+    pub(super) fn not_measured(&mut self, of: &str, error: &anyhow::Error) {
+        println!("not measured: {of}: {error:#}");
+        self.missed.push(format!("{of}: {error:#}"));
+    }
+
     fn check(&mut self, what: &str, ms: f64, most: Duration) {
         let most = most.as_secs_f64() * 1000.0;
         let outcome = if ms <= most { "pass" } else { "**fail**" };

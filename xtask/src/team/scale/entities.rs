@@ -42,7 +42,6 @@ impl Measured {
 }
 
 pub(super) fn measure(of: &Measurement<'_>, bounds: &mut Bounds) -> anyhow::Result<String> {
-    let Measurement { binary, url, database, sizes, .. } = *of;
     let mut page = "Each entity has one observation. The first answer is that of `search_entities` to a client that connects as \
          soon as the server listens; it may cover a part of the entities. An entity is visible when another server, asked after the \
          acknowledgement, has found it.\n\n| entities | first answer s | loaded s | resident MB | search p50 ms | p95 ms | visible p50 ms | \
@@ -50,34 +49,49 @@ pub(super) fn measure(of: &Measurement<'_>, bounds: &mut Bounds) -> anyhow::Resu
          |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     let mut rows = Vec::new();
-    for size in sizes {
-        let graph = format!("e{size}");
-        fill(database, &graph, *size)?;
-        let folder = exported(binary, url, &graph)?;
-        let begun = Instant::now();
-        let server = TeamServer::start(binary, url.to_owned(), Vec::new())?;
-        let (first, loaded) = watch_start(begun, &server.url_of(&graph))?;
-        let search = searches(&server.url_of(&graph))?;
-        let team = Measured { first, loaded, resident: server.resident_bytes()?, search };
-        let visible = visibility(&server, &started(binary, url)?, &graph)?;
-        drop(server);
-        let begun = Instant::now();
-        let (server, _) = Server::start_in(binary, &[], folder, tempfile::tempdir()?)?;
-        let (first, loaded) = watch_start(begun, &server.url)?;
-        let search = searches(&server.url)?;
-        let resident = crate::load::resident_bytes(server.process.id())?;
-        let embedded = Measured { first, loaded, resident, search };
-        let [a, b, c, d, e] = team.values();
-        let [f, g, h, i, j] = embedded.values();
-        let p95 = percentile(&visible, 0.95);
-        let values = [a, b, c, d, e, percentile(&visible, 0.5), p95, f, g, h, i, j];
+    for size in of.sizes {
+        let values = match entities_of(of, *size) {
+            Ok(values) => values,
+            Err(error) => {
+                bounds.not_measured(&format!("{size} entities"), &error);
+                break;
+            }
+        };
         page += &format!("| {size} | {} |\n", values.map(cell).join(" | "));
-        bounds.first_answer(&format!("`search_entities`, {size} entities"), a);
-        bounds.visible(&format!("{size} entities"), p95);
+        bounds.first_answer(&format!("`search_entities`, {size} entities"), values[0]);
+        bounds.visible(&format!("{size} entities"), values[6]);
         rows.push((*size as f64, values));
+        of.save("Entities", &page)?;
     }
+    ensure!(!rows.is_empty(), "no number of entities could be measured");
     page += &format!("| exponent | {} |\n", exponents(&rows));
     Ok(page)
+}
+
+/// The row of a number of entities.
+fn entities_of(of: &Measurement<'_>, size: usize) -> anyhow::Result<[f64; 12]> {
+    let Measurement { binary, url, database, .. } = *of;
+    let graph = format!("e{size}");
+    let begun = Instant::now();
+    fill(database, &graph, size)?;
+    println!("{size} entities are in the database after {:.0?}", begun.elapsed());
+    let folder = exported(binary, url, &graph)?;
+    let begun = Instant::now();
+    let server = TeamServer::start(binary, url.to_owned(), Vec::new())?;
+    let (first, loaded) = watch_start(begun, &server.url_of(&graph))?;
+    let search = searches(&server.url_of(&graph))?;
+    let team = Measured { first, loaded, resident: server.resident_bytes()?, search };
+    let visible = visibility(&server, &started(binary, url)?, &graph)?;
+    drop(server);
+    let begun = Instant::now();
+    let (server, _) = Server::start_in(binary, &[], folder, tempfile::tempdir()?)?;
+    let (first, loaded) = watch_start(begun, &server.url)?;
+    let search = searches(&server.url)?;
+    let resident = crate::load::resident_bytes(server.process.id())?;
+    let embedded = Measured { first, loaded, resident, search };
+    let [a, b, c, d, e] = team.values();
+    let [f, g, h, i, j] = embedded.values();
+    Ok([a, b, c, d, e, percentile(&visible, 0.5), percentile(&visible, 0.95), f, g, h, i, j])
 }
 
 /// Names as unlike each other as can be: what is alike is held for the same.

@@ -63,6 +63,7 @@ pub(super) fn measure(of: &Measurement<'_>) -> anyhow::Result<String> {
         let e = resident as f64 / 1e6;
         page += &format!("| {count} | {a:.1} | {b:.1} | {c:.1} | {d:.1} | {e:.0} | {of_graph} | {of_folders} |\n");
         rows.push((count as f64, [a, b, c, d, e]));
+        of.save("Graphs", &page)?;
     }
     page += &format!("| exponent | {} | | | | | |\n", exponents(&rows));
     Ok(page)

@@ -40,6 +40,7 @@ pub(super) fn measure(of: &Measurement<'_>) -> anyhow::Result<String> {
         let row = run_sql(&psql, of.url, &["-v", &format!("size={size}")], SCRIPT)?;
         let row = row.lines().last().context("the script prints a row")?.to_owned();
         page += &format!("| {row} | {} |\n", scan(*size)?);
+        of.save("Vectors", &page)?;
     }
     Ok(page)
 }

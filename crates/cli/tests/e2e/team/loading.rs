@@ -98,8 +98,58 @@ fn search_of_memory_that_is_still_read_answers_and_says_so() {
     assert!(asked.elapsed() < BOUND, "it took {:?}", asked.elapsed());
     wait_for("what has been read is found", || {
         let (is_found, incomplete) = search();
-        incomplete.unwrap().starts_with("memory is still being read: 1 entities are read so far") && is_found
+        incomplete.unwrap().starts_with("memory is still being read: 2 of 2 entities and observations") && is_found
     });
     drop(held);
     wait_for("memory is read", || search() == (true, None));
+}
+
+/// A call that needs all of memory waits for a bounded time. When it gives up, it has changed nothing, and says when to try again.
+#[test]
+fn write_that_needs_unread_memory_gives_up_and_changes_nothing() {
+    let Some(url) = postgres::database() else { return };
+    create_graph(&url);
+    let first = TeamServer::start(&url);
+    first.call("create_node", json!({ "id": "plan.md", "content": "The plan." }));
+    let ada = json!({ "name": "Ada", "entity_type": "Author", "observations": ["has a [[plan]]"] });
+    let ada = first.call("create_entity", ada)["entity_id"].clone();
+    drop(first);
+    let held = HeldLock::take(&url, "LOCK TABLE quipu.entity_vector IN ACCESS EXCLUSIVE MODE");
+    let model = [("QUIPU_EMBEDDING_PROVIDER", "builtin")];
+    let server = TeamServer::launch_in(&url, &["--graph", super::GRAPH], &model);
+    let calls = [
+        ("create_entity", json!({ "name": "Grace", "entity_type": "Author" })),
+        ("bulk_update", json!({ "entities": [{ "name": "Joan", "entity_type": "Author" }] })),
+        ("suggest_merges", json!({})),
+        ("update_node", json!({ "id": "plan.md", "title": "idea" })),
+        ("move_node", json!({ "id": "plan.md", "to": "old/plan.md" })),
+    ];
+    let call = |(tool, arguments): &(&str, Value)| server.try_call(tool, arguments.clone(), None).unwrap();
+    let asked = Instant::now();
+    thread::scope(|scope| {
+        let waiting: Vec<_> = calls.iter().map(|asked| scope.spawn(move || call(asked))).collect();
+        thread::sleep(Duration::from_secs(1));
+        // These do not need it, and are not held up by those that do.
+        server.call("create_observation", json!({ "entity_id": ada, "text_content": "sails" }));
+        server.call("edit_node", json!({ "id": "plan.md", "edits": [{ "op": "append", "text": "More." }] }));
+        assert!(waiting.iter().all(|call| !call.is_finished()), "they wait, for {:?} now", asked.elapsed());
+        for ((tool, _), waiting) in calls.iter().zip(waiting) {
+            let refused = waiting.join().unwrap();
+            let why = "memory is still being read: 2 of 2 entities and observations so far; this call changed nothing, \
+                       try again in a few seconds";
+            assert_eq!(refused["isError"], json!(true), "{tool}: {refused}");
+            assert!(refused.to_string().contains(why), "{tool}: {refused}");
+        }
+    });
+    assert!(asked.elapsed() < BOUND, "it took {:?}", asked.elapsed());
+    assert_eq!(server.call("list_entities", json!({}))["entities"].as_array().map(Vec::len), Some(1));
+    assert_eq!(server.call("nodes_exist", json!({ "ids": ["plan.md"] })), json!({ "plan.md": true }));
+    drop(held);
+    wait_for("memory is read", || call(&calls[0])["isError"] == json!(false));
+    for asked in [&calls[1], &calls[2], &calls[4]] {
+        let answer = call(asked);
+        assert_eq!(answer["isError"], json!(false), "{asked:?}: {answer}");
+    }
+    let linked = server.call("get_entity", json!({ "entity_id": ada })).to_string();
+    assert!(linked.contains("old/plan.md"), "the move keeps memory's links: {linked}");
 }

@@ -4,6 +4,7 @@
 
 mod answers;
 mod duplicates;
+mod explorer;
 mod faults;
 mod freshness;
 mod graphs;

@@ -1,9 +1,10 @@
 //! What is derived from memory, kept level with the store's log.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::links::LinkIndex;
@@ -11,8 +12,11 @@ use super::names::NameIndex;
 use super::text::TextIndex;
 use super::vectors::{VectorIndex, stored, text_hash};
 use crate::memory::entity_types::EntityTypes;
+use crate::memory::error::MemoryError;
 use crate::memory::model::{Entity, EntityId, Observation, ObservationId};
-use crate::ports::{ChangeNumber, EmbedError, Embedder, MemoryFailure, MemoryStore, Role, StoredVector, TextOwner};
+use crate::ports::{
+    ChangeNumber, EmbedError, Embedder, MemoryCounts, MemoryFailure, MemoryStore, Role, StoredVector, TextOwner,
+};
 
 /// Rows read at a time.
 const BATCH: usize = 4096;
@@ -23,14 +27,28 @@ const WIDER: usize = 16;
 /// Projects whose members are cached: clients work on a few at a time.
 const PROJECTS: usize = 64;
 
+/// How long a call that needs all of memory waits while another thread reads it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many entities and observations the first read of memory has read, and how many there were at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadProgress {
+    pub read: u64,
+    pub of: u64,
+}
+
+impl fmt::Display for ReadProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} entities and observations", self.read, self.of)
+    }
+}
+
 /// The indexes as of one log entry.
 #[derive(Default)]
 pub(in crate::memory) struct DerivedIndexes {
     head: ChangeNumber,
     /// Whether everything was read once.
     is_whole: bool,
-    /// So many entities were read so far.
-    entities: usize,
     /// Counts changes of relations.
     relations: u64,
     pub(in crate::memory) text: TextIndex,
@@ -51,6 +69,8 @@ pub(in crate::memory) struct LogFollower {
     /// Whether a thread reads everything ahead of the first query.
     is_ahead: Mutex<bool>,
     read: Condvar,
+    /// Of the first read. Beside the indexes: it is reported while another thread changes these.
+    progress: Mutex<ReadProgress>,
     members: Mutex<Members>,
 }
 
@@ -88,12 +108,30 @@ impl LogFollower {
             reading: Mutex::default(),
             is_ahead: Mutex::default(),
             read: Condvar::new(),
+            progress: Mutex::default(),
             members: Mutex::default(),
         }
     }
 
-    /// The indexes, with at least every change that was applied before the call.
-    pub(in crate::memory) fn view(&self) -> Result<View<'_>, MemoryFailure> {
+    /// The indexes, with at least every change that was applied before the call. Fails if another thread reads for too long.
+    pub(in crate::memory) fn view(&self) -> Result<View<'_>, MemoryError> {
+        let until = Instant::now() + PATIENCE;
+        self.expect_read(PATIENCE)?;
+        let head = self.store.head()?;
+        let still_read = || MemoryError::StillRead(*self.progress.lock());
+        loop {
+            let derived = self.derived.try_read_until(until).ok_or_else(still_read)?;
+            if derived.is_whole && derived.head >= head {
+                return Ok(derived);
+            }
+            drop(derived);
+            let alone = self.reading.try_lock_until(until).ok_or_else(still_read)?;
+            self.read_on(&alone)?;
+        }
+    }
+
+    /// The same for a thread that no client waits for.
+    fn view_in_background(&self) -> Result<View<'_>, MemoryFailure> {
         let head = self.store.head()?;
         loop {
             let derived = self.derived.read();
@@ -101,12 +139,12 @@ impl LogFollower {
                 return Ok(derived);
             }
             drop(derived);
-            self.read_on()?;
+            self.read_on(&self.reading.lock())?;
         }
     }
 
     /// Like [`Self::view`]; while a thread reads everything ahead, what it has read so far.
-    pub(in crate::memory) fn view_so_far(&self) -> Result<View<'_>, MemoryFailure> {
+    pub(in crate::memory) fn view_so_far(&self) -> Result<View<'_>, MemoryError> {
         if *self.is_ahead.lock() {
             let derived = self.derived.read();
             if !derived.is_whole {
@@ -125,11 +163,11 @@ impl LogFollower {
     /// Reads everything ahead of the first query. If that fails, the first query does.
     pub(in crate::memory) fn read_ahead(&self) -> Result<(), MemoryFailure> {
         let _end = EndOfReadAhead(self);
-        self.view().map(drop)
+        self.view_in_background().map(drop)
     }
 
-    /// Reads everything, if that was not done yet.
-    pub(in crate::memory) fn read_first(&self) -> Result<(), MemoryFailure> {
+    /// Reads everything, if that was not done yet. Fails if another thread reads for too long.
+    pub(in crate::memory) fn read_first(&self) -> Result<(), MemoryError> {
         if self.derived.read().is_whole { Ok(()) } else { self.view().map(drop) }
     }
 
@@ -139,17 +177,21 @@ impl LogFollower {
         self.read.notify_all();
     }
 
-    /// Waits for a thread that reads ahead; after a while, the number of entities that it has read.
-    pub(in crate::memory) fn wait_read(&self, patience: Duration) -> Result<(), usize> {
+    /// Waits for a thread that reads ahead; after a while, how far it is.
+    pub(in crate::memory) fn wait_read(&self, patience: Duration) -> Result<(), ReadProgress> {
         let until = Instant::now() + patience;
         let mut is_ahead = self.is_ahead.lock();
         while *is_ahead {
             if self.read.wait_until(&mut is_ahead, until).timed_out() && *is_ahead {
-                drop(is_ahead);
-                return Err(self.derived.read().entities);
+                return Err(*self.progress.lock());
             }
         }
         Ok(())
+    }
+
+    /// The same for a call that needs all of memory.
+    pub(in crate::memory) fn expect_read(&self, patience: Duration) -> Result<(), MemoryError> {
+        self.wait_read(patience).map_err(MemoryError::StillRead)
     }
 
     /// The model's cosine of unrelated texts.
@@ -170,7 +212,7 @@ impl LogFollower {
         &self,
         project: EntityId,
         gather: impl FnOnce() -> Result<FxHashSet<EntityId>, MemoryFailure>,
-    ) -> Result<Arc<FxHashSet<EntityId>>, MemoryFailure> {
+    ) -> Result<Arc<FxHashSet<EntityId>>, MemoryError> {
         let relations = self.view_so_far()?.relations;
         let mut members = self.members.lock();
         if members.relations != relations {
@@ -191,7 +233,7 @@ impl LogFollower {
     pub(in crate::memory) fn embed_some(&self, limit: usize) -> Result<Embedded, VectorError> {
         let Some(embedder) = &self.embedder else { return Ok(Embedded::default()) };
         let space = embedder.space();
-        let wanted = self.view()?.vectors.wanted(limit.saturating_mul(WIDER));
+        let wanted = self.view_in_background()?.vectors.wanted(limit.saturating_mul(WIDER));
         if wanted.is_empty() {
             return Ok(Embedded::default());
         }
@@ -267,8 +309,7 @@ impl LogFollower {
     }
 
     /// Applies the changes since the last read, or reads everything.
-    fn read_on(&self) -> Result<(), MemoryFailure> {
-        let _alone = self.reading.lock();
+    fn read_on(&self, _alone: &MutexGuard<'_, ()>) -> Result<(), MemoryFailure> {
         if !self.derived.read().is_whole {
             return self.read_all();
         }
@@ -278,6 +319,8 @@ impl LogFollower {
     /// Reads everything. The indexes are locked for a batch at a time, so that queries can see what has been read.
     fn read_all(&self) -> Result<(), MemoryFailure> {
         let head = self.store.head()?;
+        let MemoryCounts { entities, observations, .. } = self.store.counts()?;
+        *self.progress.lock() = ReadProgress { read: 0, of: entities + observations };
         // What was cached for relations during an earlier read that failed is out of date.
         let relations = self.derived.read().relations + 1;
         *self.derived.write() = DerivedIndexes { head, relations, ..DerivedIndexes::default() };
@@ -286,9 +329,8 @@ impl LogFollower {
             let entities = self.store.entities_after(after, BATCH)?;
             let Some(last) = entities.last() else { break };
             after = last.id;
-            let mut derived = self.derived.write();
-            self.take_entities(&mut derived, &entities);
-            derived.entities += entities.len();
+            self.take_entities(&mut self.derived.write(), &entities);
+            self.progress.lock().read += entities.len() as u64;
         }
         let mut after = ObservationId(0);
         loop {
@@ -296,6 +338,7 @@ impl LogFollower {
             let Some(last) = observations.last() else { break };
             after = last.id;
             self.take_observations(&mut self.derived.write(), &observations);
+            self.progress.lock().read += observations.len() as u64;
         }
         if let Some(embedder) = &self.embedder {
             let mut after = None;

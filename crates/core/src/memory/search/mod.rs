@@ -14,7 +14,7 @@ mod text;
 mod vectors;
 
 pub use fields::{MemoryField, MemoryFields};
-pub use follower::{Embedded, VectorError};
+pub use follower::{Embedded, ReadProgress, VectorError};
 pub use found::{FoundEntity, FoundPage, SearchBy, SearchQuery, SubgraphQuery};
 
 pub(super) use follower::{DerivedIndexes, LogFollower};

@@ -96,7 +96,7 @@ pub struct EditedNote {
     pub id: NoteId,
     /// The version of the file now. After a dry run it is still the old one.
     pub version: ContentHash,
-    /// The version before. After a retry of a call that was applied it is not known, and the present one.
+    /// The version before. If an earlier attempt of the same call wrote the edits, that is not known, and this is the present one.
     pub before: ContentHash,
     /// The unified diff. `None` if an earlier attempt of the same call wrote the edits: the text before is not known then.
     pub diff: Option<String>,
@@ -112,13 +112,13 @@ impl Knowledge {
         request: Option<RequestKey>,
         edits: &NoteEdits<'_>,
     ) -> Result<EditedNote, NoteError> {
-        let taken_in = self.index_exact(edits.id);
+        let indexed = self.index_exact(edits.id);
         if edits.dry_run {
-            taken_in?;
+            indexed?;
             return Ok(self.plan(session, edits)?.edited(self));
         }
         let write = |writer: Writing<'_>| {
-            taken_in?;
+            indexed?;
             self.write_edits(session, request, edits, writer)
         };
         let done = |path: &VaultPath| {
@@ -158,7 +158,7 @@ impl Knowledge {
     /// The note and its new bytes, after making sure that the writer knows the note.
     fn plan(&self, session: &Session, edits: &NoteEdits<'_>) -> Result<Plan, NoteError> {
         let not_found = || NoteError::NotFound { id: NoteId::new(edits.id) };
-        let (key, current) = self.expect_version(session, edits.id, edits.expected_version)?.ok_or_else(not_found)?;
+        let (key, current) = self.note_to_write_at(session, edits.id, edits.expected_version)?.ok_or_else(not_found)?;
         let applied = apply_edits(&current.bytes, edits.edits).map_err(|(number, refused)| match refused {
             Refused::Place(problem) => {
                 let op = edits.edits.get(number - 1).map_or("", Edit::name);

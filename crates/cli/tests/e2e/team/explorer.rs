@@ -1,0 +1,145 @@
+//! The explorer on a database: the page of every graph, and its data with the tokens of the database.
+
+use quipu_core::ports::{Clock, SystemClock};
+use quipu_store_postgres::{NewToken, PostgresDatabase};
+use quipu_testkit::postgres;
+use serde_json::{Value, json};
+
+use super::TeamServer;
+use crate::explorer::call;
+use crate::http::{Answer, Events, Post};
+
+/// A database with two graphs.
+struct TwoGraphs {
+    url: String,
+    database: PostgresDatabase,
+}
+
+impl TwoGraphs {
+    fn create() -> Option<Self> {
+        let url = postgres::database()?;
+        let database = PostgresDatabase::connect(&url).unwrap();
+        database.migrate().unwrap();
+        for name in ["one", "two"] {
+            database.create_graph(name).unwrap();
+        }
+        Some(Self { url, database })
+    }
+
+    fn token(&self, name: &str, scope: &str, graphs: &[&str]) -> String {
+        let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
+        let graphs: Vec<String> = graphs.iter().map(|&graph| graph.to_owned()).collect();
+        let new = NewToken { name, scope, graphs: &graphs, created, expires: None };
+        self.database.create_token(&new).unwrap().0
+    }
+
+    fn start(&self) -> TeamServer {
+        let server = TeamServer::launch_with(&self.url, &[]);
+        server.await_ready();
+        server
+    }
+}
+
+/// The same request at the path of a graph.
+fn at(graph: &str, mut post: Post) -> Post {
+    post.line = post.line.replacen(" /", &format!(" /g/{graph}/"), 1);
+    post
+}
+
+/// What a page gets with a token.
+fn answered(server: &TeamServer, token: &str, post: Post) -> Value {
+    let answer = post.bearer(token).send(server.address).unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
+}
+
+#[test]
+fn explorer_reads_and_writes_the_graph_of_a_token() {
+    let Some(graphs) = TwoGraphs::create() else { return };
+    let (reading, writing) = (graphs.token("reader", "read", &["one"]), graphs.token("writer", "write", &["one"]));
+    let server = graphs.start();
+    let note = json!({ "id": "a.md", "content": "# Harbour\n\nThe lighthouse is white. [[b]]" });
+    let refused = answered(&server, &reading, call("create_node", &note));
+    assert_eq!(refused["error"]["code"], "FORBIDDEN", "{refused}");
+    assert_eq!(answered(&server, &writing, call("create_node", &note))["answer"]["id"], "a.md");
+    let linked = json!({ "id": "b.md", "content": "Ships." });
+    assert_eq!(answered(&server, &writing, at("one", call("create_node", &linked)))["answer"]["id"], "b.md");
+
+    let status = answered(&server, &reading, Post::get("/api/status"));
+    assert_eq!((&status["vault"], &status["notes"], &status["scope"]), (&json!("one"), &json!(2), &json!("read")));
+    assert_eq!(status.get("folder"), None);
+    let offers = |tool: &str| status["tools"].as_array().unwrap().iter().any(|name| name == tool);
+    assert!(offers("get_node") && !offers("create_node"), "{status}");
+    let graph = Post::get("/api/graph").bearer(&reading);
+    let drawn = graph.send(server.address).unwrap();
+    let etag = drawn.header("etag").unwrap();
+    let drawn: Value = serde_json::from_str(&drawn.body).unwrap();
+    assert_eq!((&drawn["notes"]["id"], &drawn["edges"]), (&json!(["a.md", "b.md"]), &json!([0, 1, 0])));
+    assert_eq!(graph.with("If-None-Match", &etag).status(server.address), 304);
+    let found = answered(&server, &reading, call("ubp_search", &json!({ "query": "lighthouse" })));
+    assert!(found["answer"].to_string().contains("a.md"), "{found}");
+    let read = answered(&server, &reading, call("get_node", &json!({ "id": "a.md" })));
+    assert!(read["answer"]["content"].as_str().unwrap().contains("The lighthouse is white."), "{read}");
+}
+
+#[test]
+fn explorer_hears_of_the_writes_of_another_server() {
+    let Some(graphs) = TwoGraphs::create() else { return };
+    let (reading, writing) = (graphs.token("reader", "read", &["one"]), graphs.token("writer", "write", &["one"]));
+    let (server, other) = (graphs.start(), graphs.start());
+    answered(&server, &reading, Post::get("/api/status"));
+    let mut events = Events::open(&Post::get("/api/events").bearer(&reading), server.address);
+    assert_eq!(events.next(), json!([]), "nothing has happened yet");
+    let mut next = || loop {
+        let event = events.next();
+        // Others say that the picture was laid out.
+        if event.is_object() {
+            return event;
+        }
+    };
+    answered(&other, &writing, call("create_node", &json!({ "id": "new.md", "content": "x" })));
+    let told = next();
+    assert_eq!((&told["kind"], &told["object"]), (&json!("note"), &json!("new.md")), "{told}");
+    answered(&other, &writing, call("create_entity", &json!({ "name": "Ada", "entity_type": "User" })));
+    let told = next();
+    assert_eq!((&told["kind"], &told["text"]), (&json!("memory"), &json!("+ Ada (User)")), "{told}");
+}
+
+#[test]
+fn explorer_has_a_page_for_each_graph_and_data_for_its_tokens_alone() {
+    let Some(graphs) = TwoGraphs::create() else { return };
+    let one = graphs.token("one", "write", &["one"]);
+    let both = graphs.token("both", "read", &["one", "two"]);
+    let server = graphs.start();
+    answered(&server, &one, call("create_node", &json!({ "id": "a.md", "content": "secret" })));
+    let get = |path: &str| Post::get(path).send(server.address).unwrap();
+    let page = get("/");
+    assert!(page.status == 200 && page.body.contains("<script"), "{page:?}");
+    for path in ["/g/one/", "/g/one", "/g/two/", "/g/none/"] {
+        let of_graph = get(path);
+        assert_eq!((of_graph.status, &of_graph.body), (200, &page.body), "{path}");
+        assert_eq!(of_graph.header("content-security-policy"), page.header("content-security-policy"));
+    }
+    let asked = [
+        Post::get("/api/graph"),
+        Post::get("/api/status"),
+        Post::get("/api/events"),
+        call("get_node", &json!({ "id": "a.md" })),
+    ];
+    let refused = |answer: Answer, status: u16, why: &str| {
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(answer.body.contains(why) && !answer.body.contains("secret"), "{answer:?}");
+    };
+    for post in asked {
+        let send = |post: Post| post.send(server.address).unwrap();
+        refused(send(at("one", post.clone())), 401, "missing token");
+        refused(send(at("one", post.clone()).bearer("quipu_guess")), 401, "token");
+        refused(send(at("two", post.clone()).bearer(&one)), 404, "there is no graph `two` for this client");
+        refused(send(at("none", post.clone()).bearer(&one)), 404, "there is no graph `none` for this client");
+        refused(send(post.bearer(&both)), 404, "name one in the path: /g/NAME/mcp, /g/NAME/ for the explorer");
+    }
+    for (graph, notes) in [("one", 1), ("two", 0)] {
+        let status = answered(&server, &both, at(graph, Post::get("/api/status")));
+        assert_eq!((&status["vault"], &status["notes"]), (&json!(graph), &json!(notes)));
+    }
+}
