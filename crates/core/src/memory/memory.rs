@@ -80,7 +80,7 @@ impl Memory {
         self.follower.wait_read(patience)
     }
 
-    /// The same for a call that needs all of memory.
+    /// Like [`Memory::wait_read`], for a call that needs all of memory.
     pub(crate) fn expect_read(&self, patience: Duration) -> Result<(), MemoryError> {
         self.follower.expect_read(patience)
     }

@@ -14,7 +14,7 @@ const END: &str = "<!-- end -->";
 /// What a graph of so many notes takes.
 pub(super) struct GraphSize {
     pub(super) notes: usize,
-    /// Of each server that has it open.
+    /// Memory of each server that has it open.
     pub(super) server_mb: f64,
     pub(super) database_mb: f64,
 }

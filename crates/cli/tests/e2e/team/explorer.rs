@@ -40,7 +40,7 @@ impl TwoGraphs {
     }
 }
 
-/// The same request at the path of a graph.
+/// A request at the path of a graph.
 fn at(graph: &str, mut post: Post) -> Post {
     post.line = post.line.replacen(" /", &format!(" /g/{graph}/"), 1);
     post

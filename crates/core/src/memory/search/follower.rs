@@ -69,7 +69,7 @@ pub(in crate::memory) struct LogFollower {
     /// Whether a thread reads everything ahead of the first query.
     is_ahead: Mutex<bool>,
     read: Condvar,
-    /// Of the first read. Beside the indexes: it is reported while another thread changes these.
+    /// How far the first read is. Beside the indexes: it is reported while another thread changes these.
     progress: Mutex<ReadProgress>,
     members: Mutex<Members>,
 }
@@ -130,7 +130,7 @@ impl LogFollower {
         }
     }
 
-    /// The same for a thread that no client waits for.
+    /// Like [`Self::view`], for a thread that no client waits for.
     fn view_in_background(&self) -> Result<View<'_>, MemoryFailure> {
         let head = self.store.head()?;
         loop {
@@ -189,7 +189,7 @@ impl LogFollower {
         Ok(())
     }
 
-    /// The same for a call that needs all of memory.
+    /// Like [`Self::wait_read`], for a call that needs all of memory.
     pub(in crate::memory) fn expect_read(&self, patience: Duration) -> Result<(), MemoryError> {
         self.wait_read(patience).map_err(MemoryError::StillRead)
     }
