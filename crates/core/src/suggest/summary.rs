@@ -11,8 +11,8 @@ use crate::search::words::{folded, words};
 /// Sentences that are compared. Those of long texts are taken from all over.
 const MAX_SENTENCES: usize = 200;
 
-/// How much each property of a sentence counts, against 1 for nearness to the whole text. `cargo bench --bench suggest -- --tune` chooses them on
-/// one half of the described pages of real vaults, and without `--tune` measures them on the other half.
+/// How much each property of a sentence counts, against 1 for nearness to the whole text. `cargo bench --bench suggest` measures them
+/// on one half of the described pages of real vaults; with `--tune` it looks for better ones on the other half.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SummaryWeights {
     /// Nearness to a sentence that was chosen already, which counts against it.

@@ -28,8 +28,8 @@ const QUERY_WORDS: usize = 24;
 const MAX_NAMED_BYTES: usize = 20_000;
 const LEAST_NAME_BYTES: usize = 3;
 
-/// How much each sign for a tag counts. `cargo bench --bench suggest -- --tune` chooses them on one half of the notes of real vaults,
-/// and without `--tune` measures them on the other half.
+/// How much each sign for a tag counts. `cargo bench --bench suggest` measures them on one half of the notes of real vaults; with
+/// `--tune` it looks for better ones on the other half.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TagWeights {
     /// How fast the weight of a note falls with its similarity.
@@ -47,7 +47,7 @@ pub struct TagWeights {
 }
 
 impl TagWeights {
-    /// The weights in use.
+    /// The weights in use. They were chosen by hand: those that `--tune` finds are not better on the other half (docs/suggestions.md).
     pub const CHOSEN: Self =
         Self { steepness: 4, linked: 0.3, in_title: 0.5, in_text: 0.2, in_folder: 0.5, least_share: 0.7 };
 }
