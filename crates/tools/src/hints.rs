@@ -141,6 +141,17 @@ mod tests {
     }
 
     #[test]
+    fn a_katakana_word_is_pointed_out_only_if_notes_link_to_its_note() {
+        let harness = Harness::new(
+            "//- クラスター.md\n//- バックリンク.md\n//- コア・プラグイン.md\n//- 索引.md\n[[バックリンク]]\n",
+        );
+        let text = "クラスターとバックリンクとコア・プラグインの話。\n";
+        let found = hints(&harness, "create_node", json!({"id": "a.md", "content": text}));
+        let is_named = |name: &str| found[0].contains(&format!("({name}.md)"));
+        assert_eq!(["クラスター", "バックリンク", "コア・プラグイン"].map(is_named), [false, true, true], "{found:?}");
+    }
+
+    #[test]
     fn a_likely_duplicate_is_pointed_out() {
         let words: Vec<String> = (0..60).map(|number| format!("word{number}")).collect();
         let text = words.join(" ");

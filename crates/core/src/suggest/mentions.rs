@@ -1,8 +1,9 @@
 //! Notes that a text names without linking to them.
 //!
 //! Only names that hardly mean anything else count: of several words, or one word that is spelled as a name in the middle of
-//! a sentence. Chinese and Japanese have no spaces: there any part of a text may be a name of at least three characters. A
-//! name that two notes have, or that is written in another case than the note's, does not count.
+//! a sentence. Chinese and Japanese have no spaces: there any part of a text may be a name of at least three characters. One
+//! katakana word is often a common noun, so it counts only if some note links to the named one. A name that two notes have, or
+//! that is written in another case than the note's, does not count.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -58,7 +59,8 @@ impl Snapshot {
         for (at, notes) in self.named_each(&names) {
             let (place, name) = (&candidates[at], names[at]);
             let [note] = notes[..] else { continue };
-            if place.start >= passed && is_spelled_as(self.note(note), name) {
+            let is_known = !is_katakana_word(name) || !self.graph().incoming(note).is_empty();
+            if place.start >= passed && is_known && is_spelled_as(self.note(note), name) {
                 mentions.push(UnlinkedMention { name: name.to_owned(), note });
                 passed = place.end;
             }
@@ -114,6 +116,11 @@ fn is_unspaced_name(plain: &str, place: &Range<usize>) -> bool {
         && !is_both_katakana(name.chars().next_back(), plain[place.end..].chars().next())
 }
 
+/// Whether a name is one katakana word: `コンテナ`, but not `データ・ベース`.
+fn is_katakana_word(name: &str) -> bool {
+    name.chars().all(is_katakana)
+}
+
 fn is_katakana(c: char) -> bool {
     matches!(c, '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}' | '\u{ff66}'..='\u{ff9f}')
 }
@@ -150,7 +157,7 @@ fn is_name_in_sentence(plain: &str, start: usize, word: &str) -> bool {
         && previous.chars().next().is_some_and(char::is_lowercase)
 }
 
-/// Whether a note has this name in this spelling, and with capital letters if it has one word.
+/// Whether a note has this name in exactly this spelling.
 fn is_spelled_as(note: &Note, name: &str) -> bool {
     let names = [note.title.as_str(), note.path.stem()].into_iter().chain(note.aliases.iter().map(String::as_str));
     names.into_iter().any(|own| own.trim() == name)
