@@ -124,7 +124,7 @@ impl Knowledge {
         let Some(after) = writes.iter().map(|write| write.number).min() else { return Ok(Vec::new()) };
         let undos = self.vault.writes(&undos_after(after)).map_err(IndexError::from)?;
         // Each undo under each of its steps, newest first, so that a write is compared only with undos of the same step.
-        let mut by_step: FxHashMap<Step, Vec<&LoggedWrite>> = FxHashMap::default();
+        let mut by_step: FxHashMap<ComparedStep, Vec<&LoggedWrite>> = FxHashMap::default();
         for undo in &undos {
             undo.files.iter().for_each(|file| by_step.entry(step(file)).or_default().push(undo));
         }
@@ -184,7 +184,7 @@ fn undos_after(after: WriteNumber) -> WriteFilter {
 }
 
 /// What a write did to a file, for comparison.
-type Step = (NoteAction, VaultPath, Option<VaultPath>, Option<ContentHash>);
+type ComparedStep = (NoteAction, VaultPath, Option<VaultPath>, Option<ContentHash>);
 
 /// Whether a later write undid exactly what this one did.
 fn is_undo(later: &LoggedWrite, logged: &LoggedWrite) -> bool {
@@ -204,7 +204,7 @@ fn undone(file: &LoggedFile) -> LoggedFile {
     }
 }
 
-fn step(file: &LoggedFile) -> Step {
+fn step(file: &LoggedFile) -> ComparedStep {
     (file.action, file.path.clone(), file.from.clone(), file.after.map(|after| after.hash))
 }
 
