@@ -12,18 +12,24 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use quipu_tools::{Reply, ToolError, ToolResponse};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Explorer, caller_of};
 use crate::service::{Caller, Request, RequestPermit, ServiceError};
 use crate::tokens::TokenScope;
 
+/// The path of a call. By name: on a server of graphs the path has further parts, those of the router that found the graph.
+#[derive(Deserialize)]
+pub(super) struct CallPath {
+    tool: String,
+}
+
 /// `POST /api/call/{tool}`: the arguments are the body.
 pub(super) async fn call(
     State(explorer): State<Arc<Explorer>>,
-    Path(tool): Path<String>,
+    Path(CallPath { tool }): Path<CallPath>,
     request: HttpRequest,
 ) -> Result<Response, WebRefusal> {
     let (caller, permit) = caller_of(&request)?;

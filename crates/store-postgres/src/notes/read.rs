@@ -75,7 +75,7 @@ pub(super) async fn around<'c>(
 ) -> Result<Files<'c>, DatabaseError> {
     let at: Vec<String> = paths.clone().map(|path| escape(path.note_id().as_str()).into_owned()).collect();
     let above: Vec<String> = paths.flat_map(keys_above).map(|key| escape(&key).into_owned()).collect();
-    // `OFFSET 0` keeps the planner from making a join of it, which reads every note of the graph for each path.
+    // `OFFSET 0` keeps the planner from making a join of it, which reads every note of the graph for a few paths.
     let sql = format!(
         "SELECT {LISTED}, hash, {CHARS} FROM note WHERE graph = $1 AND path_key = ANY ($2) UNION ALL \
          SELECT below.* FROM unnest($3::text[]) AS wanted (key) CROSS JOIN LATERAL ( \

@@ -5,7 +5,7 @@ use quipu_store_postgres::{NewToken, PostgresDatabase};
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::TeamServer;
+use super::{TeamServer, wait_for};
 use crate::explorer::call;
 use crate::http::{Answer, Events, Post};
 
@@ -71,11 +71,14 @@ fn explorer_reads_and_writes_the_graph_of_a_token() {
     let offers = |tool: &str| status["tools"].as_array().unwrap().iter().any(|name| name == tool);
     assert!(offers("get_node") && !offers("create_node"), "{status}");
     let graph = Post::get("/api/graph").bearer(&reading);
-    let drawn = graph.send(server.address).unwrap();
-    let etag = drawn.header("etag").unwrap();
-    let drawn: Value = serde_json::from_str(&drawn.body).unwrap();
+    let picture = || {
+        let answer = graph.send(server.address).unwrap();
+        (answer.header("etag").unwrap(), serde_json::from_str::<Value>(&answer.body).unwrap())
+    };
+    wait_for("the picture is laid out", || picture().1["settled"] == json!(true));
+    let (etag, drawn) = picture();
     assert_eq!((&drawn["notes"]["id"], &drawn["edges"]), (&json!(["a.md", "b.md"]), &json!([0, 1, 0])));
-    assert_eq!(graph.with("If-None-Match", &etag).status(server.address), 304);
+    assert_eq!(graph.clone().with("If-None-Match", &etag).status(server.address), 304);
     let found = answered(&server, &reading, call("ubp_search", &json!({ "query": "lighthouse" })));
     assert!(found["answer"].to_string().contains("a.md"), "{found}");
     let read = answered(&server, &reading, call("get_node", &json!({ "id": "a.md" })));
