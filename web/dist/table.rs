@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-TQHZUDPT.js",
+        path: "/assets/app-WCET3HHK.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"f7e4e55260a714e6\"",
-        bytes: include_bytes!("assets/app-TQHZUDPT.js"),
-        gzip: include_bytes!("gzip/assets/app-TQHZUDPT.js.gz"),
+        etag: "\"7885e81ed3bc9b96\"",
+        bytes: include_bytes!("assets/app-WCET3HHK.js"),
+        gzip: include_bytes!("gzip/assets/app-WCET3HHK.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-CAPQYB5N.js",
+        path: "/assets/chunk-I2Y7SS2N.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"31b2e8774e52aac3\"",
-        bytes: include_bytes!("assets/chunk-CAPQYB5N.js"),
-        gzip: include_bytes!("gzip/assets/chunk-CAPQYB5N.js.gz"),
+        etag: "\"939a30552be16b17\"",
+        bytes: include_bytes!("assets/chunk-I2Y7SS2N.js"),
+        gzip: include_bytes!("gzip/assets/chunk-I2Y7SS2N.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-572U4LXF.js",
+        path: "/assets/graph-3FUBQGHD.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"ee799bf1d25ac10e\"",
-        bytes: include_bytes!("assets/graph-572U4LXF.js"),
-        gzip: include_bytes!("gzip/assets/graph-572U4LXF.js.gz"),
+        etag: "\"e6d3d787c6b863a9\"",
+        bytes: include_bytes!("assets/graph-3FUBQGHD.js"),
+        gzip: include_bytes!("gzip/assets/graph-3FUBQGHD.js.gz"),
     },
     Asset {
-        path: "/assets/style-QKR3VDQG.css",
+        path: "/assets/style-GJHBK4BL.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"90c764ae8fd01ca4\"",
-        bytes: include_bytes!("assets/style-QKR3VDQG.css"),
-        gzip: include_bytes!("gzip/assets/style-QKR3VDQG.css.gz"),
+        etag: "\"bf94e9017f709de7\"",
+        bytes: include_bytes!("assets/style-GJHBK4BL.css"),
+        gzip: include_bytes!("gzip/assets/style-GJHBK4BL.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"efaf2d91960f27f1\"",
+        etag: "\"b75890ad2b280779\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },
