@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
-import { agent, check, explorer, serious, served, until, visit, written } from "./session.mjs";
+import { commit, agent, check, explorer, serious, served, until, visit, written } from "./session.mjs";
 
 /** So many that their layout takes longer than an answer waits. */
 const LARGE = 10_000;
