@@ -6,9 +6,6 @@ import { check, copied, open, page, stop, until } from "./session.mjs";
 const CHARS = 400_000;
 /** Text of this size takes a fraction of it; a step that looks at the rest of the note for each character takes many times as long. */
 const LIMIT_MS = 20_000;
-/** Notes that link to one, as long as those whose text is read in one piece. */
-const LINKING = 20;
-const LINKING_CHARS = 15_000;
 const repeated = (text) => text.repeat(Math.ceil(CHARS / text.length));
 
 const NOTES = {
@@ -77,13 +74,10 @@ export async function hostile(browser) {
   mkdirSync(place.vault, { recursive: true });
   Object.entries(NOTES).forEach(([, text], n) => writeFileSync(join(place.vault, `n${n}.md`), `${text}\n`));
   writeFileSync(join(place.vault, "plain.md"), "# Plain\n\nText.\n");
-  writeFileSync(join(place.vault, "linked.md"), "# Linked\n\nText.\n");
-  for (let n = 0; n < LINKING; n++) writeFileSync(join(place.vault, `links ${n}.md`), `${repeated("[a](b").slice(0, LINKING_CHARS)}\n\nIt has [[linked]].\n`);
   const { base, secret, child } = await open(place);
   const { page: tab, context, faults } = await page(browser);
   await tab.goto(`${base}/#k=${secret}`);
   await tab.waitForSelector(".frame");
-  await sentence(tab);
   for (const [n, name] of Object.keys(NOTES).entries()) {
     await tab.evaluate(() => (location.hash = "#/note/plain.md"));
     await tab.waitForSelector(".prose p");
@@ -98,11 +92,4 @@ export async function hostile(browser) {
   check("hostile notes: the console is empty", !faults.length, faults);
   await context.close();
   await stop(child);
-}
-
-/** The sentence around a link is looked for in all of the note that has it. */
-async function sentence(tab) {
-  await tab.evaluate(() => (location.hash = "#/note/linked.md"));
-  const isShown = await inTime(async () => (await tab.$$(".backlinks .sentence mark")).length === LINKING);
-  check("the sentence around a link behind open links is shown in time", isShown);
 }

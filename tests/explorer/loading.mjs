@@ -1,9 +1,8 @@
 // What is there before the rest: skeletons, and the draft of a large graph. What is left out of long lists. And a server that offers
 // agents only some tools.
-import { execFileSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
-import { commit, agent, check, explorer, serious, served, until, visit, written } from "./session.mjs";
+import { agent, check, commit, explorer, serious, served, until, visit, written } from "./session.mjs";
 
 /** So many that their layout takes longer than an answer waits. */
 const LARGE = 10_000;
