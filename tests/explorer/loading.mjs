@@ -1,9 +1,8 @@
 // What is there before the rest: skeletons, and the draft of a large graph. What is left out of long lists. And a server that offers
 // agents only some tools.
-import { execFileSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
-import { agent, check, explorer, serious, served, until, visit, written } from "./session.mjs";
+import { agent, check, commit, explorer, serious, served, until, visit, written } from "./session.mjs";
 
 /** So many that their layout takes longer than an answer waits. */
 const LARGE = 10_000;
@@ -147,15 +146,9 @@ async function longLists(browser) {
     "stale.md": "---\ntags: [code]\nsource_refs: [src/code.rs]\n---\nAbout the code.\n",
     "src/code.rs": "fn main() {}\n",
   });
-  const git = (words, date) => execFileSync("git", words, { cwd: place.vault, env: { ...process.env, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date } });
-  const commit = (date) => {
-    git(["add", "."], date);
-    git(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-qm", "x"], date);
-  };
-  git(["init", "-q"], "");
-  commit("2024-01-01T00:00:00Z");
+  commit(place, "2024-01-01T00:00:00Z");
   appendFileSync(join(place.vault, "src/code.rs"), "// changed\n");
-  commit("2024-02-01T00:00:00Z");
+  commit(place, "2024-02-01T00:00:00Z");
   const observations = Array.from({ length: 55 }, (_, n) => `It was seen on day ${n}.`);
   for (const name of ["Barometer", "Barometers"]) agent(place, "create_entity", { name, entity_type: "Device", observations, force: true });
   const { tab, close } = await explorer(browser, place, "--write");

@@ -1,8 +1,7 @@
 // A note and what leads to it; numbers that must be true; states without content.
-import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
-import { check, explorer, serious, until, visit, written } from "./session.mjs";
+import { check, commit, explorer, serious, until, visit, written } from "./session.mjs";
 
 const BROKEN = 230;
 /** Above this a tool gives only the beginning of a text and some of the links. */
@@ -25,15 +24,9 @@ const FILES = {
 
 export async function noteView(browser) {
   const place = written(FILES);
-  const git = (time, ...words) =>
-    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...words], {
-      cwd: place.vault, env: { ...process.env, GIT_AUTHOR_DATE: time, GIT_COMMITTER_DATE: time, GIT_CONFIG_GLOBAL: "/dev/null" },
-    });
-  git("2024-01-01T00:00:00Z", "init", "-q", "-b", "main");
-  git("2024-01-01T00:00:00Z", "add", "-A");
-  git("2024-01-01T00:00:00Z", "commit", "-q", "-m", "x");
+  commit(place, "2024-01-01T00:00:00Z");
   writeFileSync(join(place.vault, "src/code.rs"), "2\n");
-  git("2024-02-01T12:00:00Z", "commit", "-q", "-a", "-m", "y");
+  commit(place, "2024-02-01T12:00:00Z");
   const { tab, ask, faults, close } = await explorer(browser, place, "--write");
   await links(tab);
   await longNote(tab);

@@ -1,5 +1,7 @@
 // Search by keyboard: letters are letters in every field, results are walked, opened and previewed by keys; what the address keeps.
-import { check, explorer, until, visit, written } from "./session.mjs";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { check, commit, explorer, until, visit, written } from "./session.mjs";
 
 const MANY = 26;
 const FILES = {
@@ -22,6 +24,7 @@ export async function searchView(browser) {
   await cut(tab);
   check("search: the console is empty", !faults.length, faults);
   await close();
+  await freshness(browser);
 }
 
 const TYPED = "jack k two";
@@ -124,4 +127,38 @@ async function cut(tab) {
   const took = () => tab.$eval(".search-box .took", (text) => text.textContent);
   check("a search says of how many results it shows some", await until(async () => /^20 of 2\d · /.test(await took())), await took());
   check("and that filters count these alone", await until(() => tab.$eval(".cut", (text) => /20 of 2\d\..*filters count these alone/.test(text.textContent))));
+}
+
+/** Notes about a source that changed, about one that did not, and about none; one more of each. */
+const SOURCES = { stale: "changed", fresh: "kept", untracked: null };
+
+async function freshness(browser) {
+  const files = { "src/changed.rs": "1\n", "src/kept.rs": "1\n" };
+  Object.entries(SOURCES).forEach(([level, source], n) => {
+    const properties = source ? `---\nsource_refs: [src/${source}.rs]\n---\n` : "";
+    for (let copy = 0; copy <= n; copy++) files[`${level} ${copy}.md`] = `${properties}About the hygrometer.\n`;
+  });
+  const place = written(files);
+  commit(place, "2024-01-01T00:00:00Z");
+  writeFileSync(join(place.vault, "src/changed.rs"), "2\n");
+  commit(place, "2024-02-01T00:00:00Z");
+  const { tab, ask, faults, close } = await explorer(browser, place);
+  const { answer } = await ask("/api/call/ubp_search", { query: "hygrometer", limit: 20 });
+  const of = (level) => answer.results.filter((page) => page.staleness === level);
+  const titles = (pages) => pages.map((page) => page.title).sort().join();
+  const counts = Object.keys(SOURCES).map((level) => [level, of(level).length]);
+  check("the server knows notes of each freshness", counts.every(([, count], n) => count === n + 1), counts);
+  await visit(tab, "#/search/hygrometer");
+  const names = () => tab.$$eval(".result .name", (rows) => rows.map((row) => row.textContent).sort().join());
+  const facet = (level) => `.facets section:has(h2:text-is("Freshness")) button:has(span:text-is("${level}"))`;
+  for (const [level, count] of counts) {
+    const counted = await until(() => tab.$eval(`${facet(level)} .count`, (number) => number.textContent));
+    check(`the facet counts what is ${level}`, counted === String(count), [counted, count]);
+    await tab.click(facet(level));
+    check(`results are narrowed to what is ${level}`, await until(async () => (await names()) === titles(of(level))), await names());
+    await tab.click(facet(level));
+    check("and come back", await until(async () => (await names()) === titles(answer.results)), await names());
+  }
+  check("search by freshness: the console is empty", !faults.length, faults);
+  await close();
 }

@@ -1,5 +1,5 @@
 // What the scripts here share: a server over a copied vault, a browser, and a tally.
-import { spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
@@ -184,6 +184,15 @@ export function written(files, name = "vault") {
   }
   mkdirSync(join(folder, name), { recursive: true });
   return { vault: join(folder, name), state: join(folder, "state") };
+}
+
+/** Commits the files of a vault as they are, on a day. */
+export function commit(place, date) {
+  const env = { ...process.env, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date, GIT_CONFIG_GLOBAL: "/dev/null" };
+  const git = (...words) => execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main", ...words], { cwd: place.vault, env });
+  git("init", "-q");
+  git("add", "-A");
+  git("commit", "-q", "-m", "x");
 }
 
 /** The explorer of a vault: a page that is signed in, and a way to ask the server what the page asks. */

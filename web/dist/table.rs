@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-6KPKZYIO.js",
+        path: "/assets/app-F56SNADY.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"5a55083e81758091\"",
-        bytes: include_bytes!("assets/app-6KPKZYIO.js"),
-        gzip: include_bytes!("gzip/assets/app-6KPKZYIO.js.gz"),
+        etag: "\"b5647261e3f09625\"",
+        bytes: include_bytes!("assets/app-F56SNADY.js"),
+        gzip: include_bytes!("gzip/assets/app-F56SNADY.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-HZKTRH34.js",
+        path: "/assets/chunk-544DN2PP.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"953b187c879fe129\"",
-        bytes: include_bytes!("assets/chunk-HZKTRH34.js"),
-        gzip: include_bytes!("gzip/assets/chunk-HZKTRH34.js.gz"),
+        etag: "\"a0615c5021050423\"",
+        bytes: include_bytes!("assets/chunk-544DN2PP.js"),
+        gzip: include_bytes!("gzip/assets/chunk-544DN2PP.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,18 +22,18 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-KLFWKDV4.js",
+        path: "/assets/graph-CALDTK5G.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"6e78abe96f87c02e\"",
-        bytes: include_bytes!("assets/graph-KLFWKDV4.js"),
-        gzip: include_bytes!("gzip/assets/graph-KLFWKDV4.js.gz"),
+        etag: "\"bb343e6a406e8bd8\"",
+        bytes: include_bytes!("assets/graph-CALDTK5G.js"),
+        gzip: include_bytes!("gzip/assets/graph-CALDTK5G.js.gz"),
     },
     Asset {
-        path: "/assets/style-QKR3VDQG.css",
+        path: "/assets/style-GJHBK4BL.css",
         kind: "text/css; charset=utf-8",
-        etag: "\"90c764ae8fd01ca4\"",
-        bytes: include_bytes!("assets/style-QKR3VDQG.css"),
-        gzip: include_bytes!("gzip/assets/style-QKR3VDQG.css.gz"),
+        etag: "\"bf94e9017f709de7\"",
+        bytes: include_bytes!("assets/style-GJHBK4BL.css"),
+        gzip: include_bytes!("gzip/assets/style-GJHBK4BL.css.gz"),
     },
     Asset {
         path: "/assets/temml-VH3DURXY.js",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"c62f9b0262af5cba\"",
+        etag: "\"dea1a725ef4736d8\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

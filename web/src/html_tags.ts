@@ -8,6 +8,8 @@ export const ELEMENTS = (
 ).split(" ");
 const KEPT_ELEMENTS = new Set(ELEMENTS);
 const KEPT_ATTRIBUTES = new Set("href alt title align start colspan rowspan open lang dir".split(" "));
+/** A table is laid out in a grid that each span fills, and `dir=auto` is looked for in all of the text at each change. */
+const LIMITED: Record<string, RegExp> = { colspan: /^\d{1,2}$/, rowspan: /^\d{1,2}$/, dir: /^(ltr|rtl)$/i };
 /** Dropped with everything inside. */
 const WITH_CONTENT = new Set("script style iframe noscript template svg math object textarea title xmp".split(" "));
 
@@ -113,6 +115,86 @@ function written({ name, closing, attributes }: Tag): string {
   if (name === "img") return closing ? "" : `<span data-image="${quoted(value("src"))}" title="${quoted(value("alt"))}"></span>`;
   if (!KEPT_ELEMENTS.has(name)) return "";
   if (closing) return `</${name}>`;
-  const kept = attributes.filter(([key]) => KEPT_ATTRIBUTES.has(key)).map(([key, value]) => ` ${key}="${quoted(value)}"`);
+  const kept = attributes.filter(([key, value]) => KEPT_ATTRIBUTES.has(key) && (LIMITED[key]?.test(value) ?? true)).map(([key, value]) => ` ${key}="${quoted(value)}"`);
   return `<${name}${kept.join("")}>`;
+}
+
+const set = (names: string) => new Set(names.split(" "));
+const VOID = set("br hr wbr");
+const CELLS = set("td th caption");
+const TABLE_PARTS = set("td th caption tr tbody thead tfoot");
+const ROW_PARENTS = set("table tr tbody thead tfoot");
+const BESIDE_PARAGRAPHS = set("blockquote details summary div dl dt dd figure figcaption h1 h2 h3 h4 h5 h6 hr li ol p pre table ul");
+
+/** What a start tag ends, and the elements that keep it from ending more, as in a browser's parser. */
+const ENDS: Record<string, [ended: Set<string>, within: Set<string>]> = {
+  li: [set("li"), set("ul ol table td th caption")],
+  dt: [set("dt dd"), set("dl table td th caption")],
+  dd: [set("dt dd"), set("dl table td th caption")],
+  td: [CELLS, set("table")],
+  th: [CELLS, set("table")],
+  tr: [set("td th caption tr"), set("table")],
+  ...Object.fromEntries(["tbody", "thead", "tfoot", "caption"].map((name) => [name, [TABLE_PARTS, set("table")]])),
+};
+const IN_TABLE = set("table");
+const IN_CELL = set("td th caption table");
+const PARAGRAPH: [Set<string>, Set<string>] = [set("p"), IN_CELL];
+
+/** Deeper elements lose their tags; their text stays. */
+const MAX_DEPTH = 100;
+
+/** Each tag closed, in order and where it was opened. What is open at the end of a block a browser opens again in every block that
+ * follows, and it copies subtrees to repair a wrong order: small notes would become huge pages. */
+export function wellFormed(html: string): string {
+  const open: string[] = [];
+  const dropped = new Map<string, number>();
+  let [out, text] = ["", 0];
+  const close = (from: number) => {
+    while (open.length > from) out += `</${open.pop()}>`;
+    if (!open.length) dropped.clear();
+  };
+  /** Ends the outermost of these elements that stands inside of the innermost of those. */
+  const end = ([ended, within]: [Set<string>, Set<string>]) => {
+    let found = open.length;
+    for (let at = open.length - 1; at >= 0 && !within.has(open[at]!); at--) if (ended.has(open[at]!)) found = at;
+    close(found);
+  };
+  for (let at = html.indexOf("<"); at >= 0; ) {
+    const { name, closing, end: after } = scanTag(html, at);
+    if (name) {
+      out += html.slice(text, at);
+      text = after;
+      if (closing) {
+        const hidden = dropped.get(name) ?? 0;
+        const found = hidden || VOID.has(name) ? -1 : innermost(open, name);
+        if (name === "br") out += "<br>";
+        else if (hidden) dropped.set(name, hidden - 1);
+        else if (found >= 0) close(found);
+      } else {
+        if (ENDS[name]) end(ENDS[name]);
+        if (BESIDE_PARAGRAPHS.has(name)) end(PARAGRAPH);
+        const fits = TABLE_PARTS.has(name) === ROW_PARENTS.has(open.at(-1) ?? "");
+        if (VOID.has(name)) out += html.slice(at, after);
+        else if (!fits || open.length >= MAX_DEPTH) dropped.set(name, (dropped.get(name) ?? 0) + 1);
+        else {
+          open.push(name);
+          out += html.slice(at, after);
+        }
+      }
+    }
+    at = html.indexOf("<", after);
+  }
+  out += html.slice(text);
+  close(0);
+  return out;
+}
+
+/** Where an end tag finds its element: one outside of a table's cell is not ended from inside. */
+function innermost(open: string[], name: string): number {
+  const within = TABLE_PARTS.has(name) || name === "table" ? IN_TABLE : IN_CELL;
+  for (let at = open.length - 1; at >= 0; at--) {
+    if (open[at] === name) return at;
+    if (within.has(open[at]!)) return -1;
+  }
+  return -1;
 }

@@ -24,7 +24,7 @@ export function lineDiff(before: string, after: string): Row[] {
   let removed: string[] = [];
   let added: string[] = [];
   const flush = () => {
-    rows.push(...beside(removed, added));
+    for (const row of beside(removed, added)) rows.push(row);
     [removed, added] = [[], []];
   };
   if (midA.length * midB.length > MAX_PAIRS) {
@@ -74,7 +74,7 @@ export function unifiedRows(diff: string): Row[] {
   let removed: string[] = [];
   let added: string[] = [];
   const flush = () => {
-    rows.push(...beside(removed, added));
+    for (const row of beside(removed, added)) rows.push(row);
     [removed, added] = [[], []];
   };
   // The names of the two versions stand above the first hunk.

@@ -1,9 +1,10 @@
 // Markdown to safe HTML, in a time that grows with its length alone. Three walls: the renderer escapes what is text, DOMPurify removes what is not in a short list of elements, and
 // the page's Content-Security-Policy runs no script but our own.
 import DOMPurify from "dompurify";
-import MarkdownIt from "markdown-it";
+import MarkdownIt, { type StateBlock } from "markdown-it";
 import { highlight } from "./highlight";
-import { ELEMENTS, plainHtml, scanTag } from "./html_tags";
+import { ELEMENTS, plainHtml, scanTag, wellFormed } from "./html_tags";
+import { bounded } from "./paragraphs";
 import { inlineText, LINK_TYPE, lineText, plainText, wikiText } from "./plain_text";
 import type { LinkedPage } from "./types";
 
@@ -43,12 +44,29 @@ markdown.inline.ruler.before("link", "wikilink", (state, silent) => {
 });
 markdown.renderer.rules.wikilink = (tokens, at) => {
   const { target, label, isEmbed } = tokens[at]!.meta as { target: string; label: string; isEmbed: boolean };
-  if (isEmbed && IMAGE.test(target)) return `<span data-image="${escape(target)}" data-label="${escape(label)}"></span>`;
+  if (isEmbed && IMAGE.test(target.split("#", 1)[0]!)) return `<span data-image="${escape(target)}" data-label="${escape(label)}"></span>`;
   const type = LINK_TYPE.test(label) ? label : "";
   const text = wikiText(target, label);
   const kind = isEmbed ? "data-embed" : "data-wikilink";
   return `<a ${kind}="${escape(target)}" data-label="${escape(type)}">${escape(text)}</a>`;
 };
+
+/** The line that closes a block, in the same list item or quote: as for a code fence, less indentation ends the search. -1 without one. The
+ * last search in vain is kept: every later opening in those lines would repeat it. */
+function closingLine(state: StateBlock, mark: string, startLine: number, endLine: number, closes: (line: string) => boolean): number {
+  const vain = state.env as Record<string, [number, number] | undefined>;
+  const [from, to] = vain[mark] ?? [0, 0];
+  if (startLine >= from && startLine < to) return -1;
+  let at = startLine + 1;
+  for (; at < endLine; at++) {
+    const line = lineOf(state, at).trimEnd();
+    if (line && state.sCount[at]! < state.blkIndent) break;
+    if (closes(line)) return at;
+  }
+  vain[mark] = [startLine, at];
+  return -1;
+}
+const lineOf = (state: StateBlock, n: number) => state.src.slice(state.bMarks[n]! + state.tShift[n]!, state.eMarks[n]!);
 
 /* $inline$ and $$block$$ */
 markdown.inline.ruler.before("escape", "math", (state, silent) => {
@@ -68,11 +86,9 @@ markdown.renderer.rules.math = (tokens, at) => {
   return `<code data-math="${display ? "block" : "inline"}">${escape(tex)}</code>`;
 };
 markdown.block.ruler.before("fence", "math_block", (state, startLine, endLine, silent) => {
-  const line = (n: number) => state.src.slice(state.bMarks[n]! + state.tShift[n]!, state.eMarks[n]!);
-  if (line(startLine).trim() !== "$$") return false;
-  let last = startLine + 1;
-  while (last < endLine && line(last).trim() !== "$$") last++;
-  if (last >= endLine) return false;
+  if (lineOf(state, startLine).trim() !== "$$") return false;
+  const last = closingLine(state, "$$", startLine, endLine, (line) => line.trim() === "$$");
+  if (last < 0) return false;
   if (!silent) {
     const token = state.push("math", "", 0);
     token.meta = { tex: state.getLines(startLine + 1, last, 0, false), display: true };
@@ -98,20 +114,11 @@ markdown.inline.ruler.before("emphasis", "mark", (state, silent) => {
 
 /* %%comments%% of Obsidian: whole lines, or inside one. */
 markdown.block.ruler.before("fence", "comment_block", (state, startLine, endLine, silent) => {
-  const line = (n: number) => state.src.slice(state.bMarks[n]! + state.tShift[n]!, state.eMarks[n]!).trimEnd();
-  const first = line(startLine);
-  const memo = state.env as { unclosed?: number };
-  if (!first.startsWith("%%") || startLine >= (memo.unclosed ?? Infinity)) return false;
-  let last = startLine;
-  if (first.length < 4 || !first.endsWith("%%")) {
-    do last++;
-    while (last < endLine && !line(last).endsWith("%%"));
-  }
-  if (last >= endLine) {
-    // No later line ends one either.
-    memo.unclosed = startLine;
-    return false;
-  }
+  const first = lineOf(state, startLine).trimEnd();
+  if (!first.startsWith("%%")) return false;
+  const isWhole = first.length >= 4 && first.endsWith("%%");
+  const last = isWhole ? startLine : closingLine(state, "%%", startLine, endLine, (line) => line.endsWith("%%"));
+  if (last < 0) return false;
   if (!silent) state.line = last + 1;
   return true;
 });
@@ -129,14 +136,13 @@ markdown.block.ruler.before(
   "reference",
   "footnote_text",
   (state, startLine, endLine, silent) => {
-    const line = (n: number) => state.src.slice(state.bMarks[n]! + state.tShift[n]!, state.eMarks[n]!);
-    const first = line(startLine);
+    const first = lineOf(state, startLine);
     const name = FOOTNOTE.exec(first)?.[1];
     if (!name || first[name.length + 3] !== ":") return false;
     if (silent) return true;
     let next = startLine + 1;
     while (next < endLine && state.sCount[next]! >= state.blkIndent + 2 && !state.isEmpty(next)) next++;
-    const texts = [first.slice(name.length + 4), ...Array.from({ length: next - startLine - 1 }, (_, n) => line(startLine + 1 + n))];
+    const texts = [first.slice(name.length + 4), ...Array.from({ length: next - startLine - 1 }, (_, n) => lineOf(state, startLine + 1 + n))];
     state.push("footnote_open", "div", 1).attrSet("data-footnote-text", name);
     const inline = state.push("inline", "", 0);
     inline.content = texts.join("\n").trim();
@@ -163,10 +169,11 @@ markdown.inline.ruler.at("html_inline", (state, silent) => {
   if (src[pos] !== "<") return false;
   let end: number;
   if (src.startsWith("<!--", pos)) {
-    const memo = state.env as { noComment?: string };
-    const close = memo.noComment === src ? -1 : src.indexOf("-->", pos + 4);
+    // Kept with the state: the label of an image inside has a text of its own.
+    const memo = state as typeof state & { hasNoComment?: boolean };
+    const close = memo.hasNoComment ? -1 : src.indexOf("-->", pos + 4);
     if (close < 0) {
-      memo.noComment = src;
+      memo.hasNoComment = true;
       return false;
     }
     end = close + 3;
@@ -196,11 +203,12 @@ const ALLOWED = {
   RETURN_DOM_FRAGMENT: true as const,
 };
 
-const SAFE_LINK = /^(https?:|mailto:|obsidian:|#|[^:]*$|[^:]*[/?#].*:)/i;
+/** Of these schemes, or without one: what a colon ends before a slash is a scheme. */
+const SAFE_LINK = /^(https?:|mailto:|obsidian:|[^:/?#]*([/?#]|$))/i;
 
 /** Renders a note. Targets of links are looked for among the pages that the server says it links to. */
 export function render(source: string, from: string, outlinks: LinkedPage[]): Rendered {
-  const html = withoutInlineStyle(markdown.render(source, {}));
+  const html = wellFormed(withoutInlineStyle(markdown.render(source, {})));
   const fragment = DOMPurify.sanitize(html, ALLOWED);
   for (const element of fragment.querySelectorAll("[class]")) {
     // Classes of foreign HTML would put on our clothes; those of code blocks name a language.
@@ -208,7 +216,7 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
     element.removeAttribute("class");
     if (language && element.tagName === "CODE") element.setAttribute("data-language", language);
   }
-  fragment.querySelectorAll(LINES).forEach(bounded);
+  bounded(fragment);
   const find = linkFinder(from, outlinks);
   fragment.querySelectorAll<HTMLAnchorElement>("a").forEach((link) => linked(link, find));
   fragment.querySelectorAll<HTMLElement>("[data-image]").forEach(pictured);
@@ -219,25 +227,14 @@ export function render(source: string, from: string, outlinks: LinkedPage[]): Re
     block.tabIndex = 0;
     const code = block.querySelector("code");
     const language = code?.getAttribute("data-language");
-    if (!code || !language) return;
+    // What was cut into parts stays plain.
+    if (!code || !language || code.firstElementChild) return;
     block.setAttribute("data-language", language);
     highlight(code, language);
   });
   footnoted(fragment);
   tagged(fragment);
   return { fragment, headings: outlined(fragment) };
-}
-
-/** Elements whose children stand in lines, unless they hold one of the others. */
-const LINES = "p, li, td, th, h1, h2, h3, h4, h5, h6, div, span, a, em, strong";
-const BLOCKS = "p, div, ul, ol, dl, pre, table, blockquote, details, figure, h1, h2, h3, h4, h5, h6";
-/** A browser takes a time that grows with the square of this to break lines; no paragraph that is meant to be read has as many. */
-const MAX_INLINE = 4_000;
-
-/** A paragraph of very many small pieces becomes plain text. */
-function bounded(element: Element) {
-  if (element.childElementCount <= MAX_INLINE) return;
-  if (![...element.children].some((child) => child.matches(BLOCKS))) element.textContent = element.textContent;
 }
 
 /** markdown-it aligns cells by a style attribute, which the page's policy forbids; `align` says the same. */
@@ -273,8 +270,8 @@ export function linkFinder(from: string, outlinks: LinkedPage[]): FindLink {
     const [name = "", ...rest] = target.split("#");
     const heading = rest.join("#").replace(/^\^/, "");
     if (!name) return { path: from, heading };
-    const bare = normal(name.replace(/\?.*$/, "").replace(/\/+$/, "").replace(/\.(md|markdown)$/i, ""));
-    const candidates = [bare, normal(`${folder}/${bare}`), bare.replace(/^\/+/, "")];
+    const bare = normal(name.split("?", 1)[0]!).replace(/\.(md|markdown)$/i, "");
+    const candidates = [bare, normal(`${folder}/${bare}`)];
     const parts = bare.split("/").filter(Boolean).slice(-MAX_PARTS);
     for (let at = 1; at < parts.length; at++) candidates.push(parts.slice(at).join("/"));
     for (const candidate of candidates) {
@@ -341,9 +338,10 @@ function badge(type: string): HTMLElement {
 /** The place of an image. Those of the vault are drawn when they come into sight; those of other sites are links. */
 function pictured(place: HTMLElement) {
   const source = place.dataset.image ?? "";
+  const file = source.split(/[?#]/, 1)[0]!;
   const label = place.dataset.label ?? "";
   const width = /^(\d{1,4})(x\d+)?$/.exec(label)?.[1];
-  const name = place.title || (width ? "" : label) || nameOfFile(decode(source)) || "image";
+  const name = place.title || (width ? "" : label) || nameOfFile(decode(file)) || "image";
   place.className = "image-place";
   place.textContent = name;
   place.removeAttribute("data-image");
@@ -357,8 +355,8 @@ function pictured(place: HTMLElement) {
     link.textContent = name;
     link.title = "Images of other sites are not loaded";
     place.replaceChildren(link);
-  } else if (IMAGE.test(source.replace(/[?#].*$/, ""))) {
-    place.dataset.vaultImage = decode(source.replace(/[?#].*$/, ""));
+  } else if (IMAGE.test(file)) {
+    place.dataset.vaultImage = decode(file);
     if (width) place.dataset.width = width;
   } else {
     place.title = source.slice(0, 200);
@@ -413,6 +411,8 @@ function scrolled(table: HTMLTableElement) {
 function footnoted(fragment: DocumentFragment) {
   const texts = new Map([...fragment.querySelectorAll<HTMLElement>("[data-footnote-text]")].map((text) => [text.dataset.footnoteText!, text]));
   const numbers = new Map<string, number>();
+  // Read once: one text may have many marks.
+  const titles = new Map([...texts].map(([name, text]) => [name, text.textContent!.trim().slice(0, 200)]));
   for (const mark of fragment.querySelectorAll<HTMLElement>("[data-footnote]")) {
     const name = mark.dataset.footnote!;
     if (!texts.has(name)) {
@@ -425,7 +425,7 @@ function footnoted(fragment: DocumentFragment) {
     button.className = "footnote";
     button.dataset.footnote = String(number);
     button.setAttribute("aria-label", `Footnote ${number}`);
-    button.title = texts.get(name)!.textContent!.trim().slice(0, 200);
+    button.title = titles.get(name)!;
     button.textContent = String(number);
     mark.replaceChildren(button);
     mark.removeAttribute("data-footnote");
@@ -504,7 +504,7 @@ const HEADING = /^\s*#{1,6}[ \t][^\n]*\n/;
 /** The sentence around the first link to a page, in three parts: before, the link's text, after. Null where no text has the link. */
 export function sentenceAround(source: string, from: string, outlinks: LinkedPage[], to: string): [string, string, string] | null {
   const find = linkFinder(from, outlinks);
-  const pattern = /!?\[\[([^\]|\n]{1,400})(?:\\?\|([^\]\n]{0,400}))?\]\]|\[([^\]\n]{0,400})\]\(([^)\s]{1,400})[^)]{0,400}\)/g;
+  const pattern = /!?\[\[((?:[^[\]|\n]|\[(?!\[)){1,400})(?:\\?\|([^\]\n]{0,400}))?\]\]|\[([^[\]\n]{0,400})\]\(([^)\s]{1,400})(?:\s[^)]{0,400})?\)/g;
   for (const match of source.matchAll(pattern)) {
     const target = match[1] ?? decode(match[4] ?? "");
     if (find(target)?.path !== to) continue;

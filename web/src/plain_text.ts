@@ -12,8 +12,8 @@ export function wikiText(target: string, label: string): string {
 /** Without the marks of links, emphasis, code and footnotes. The lengths are bounded: the end of a link is looked for from every start. */
 export const inlineText = (text: string) =>
   text
-    .replace(/!?\[\[([^\]|\n]{1,400}?)(?:\\?\|([^\]\n]{0,400}))?\]\]/g, (_, target: string, label = "") => wikiText(target, label))
-    .replace(/!?\[([^\]\n]{0,400})\]\([^)\n]{0,400}\)/g, "$1")
+    .replace(/!?\[\[((?:[^[\]|\n]|\[(?!\[)){1,400}?)(?:\\?\|([^\]\n]{0,400}))?\]\]/g, (_, target: string, label = "") => wikiText(target, label))
+    .replace(/!?\[([^[\]\n]{0,400})\]\([^)\n]{0,400}\)/g, "$1")
     .replace(/\[\^[^\]\s]{1,80}\]:?/g, "")
     .replace(/[*`]+|==|~~/g, "")
     // Inside of words it is part of a name.

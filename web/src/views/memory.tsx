@@ -196,7 +196,7 @@ function EntityPage({ id }: { id: number }) {
 
 /** `[[links]]` in memory lead to the notes that the server found for them; those without a note lead to a search. */
 function linked(text: string, entity: Entity) {
-  return text.split(/\[\[([^\]]+)\]\]/).map((part, at) => {
+  return text.split(/\[\[((?:[^[\]]|\[(?!\[)){1,1000})\]\]/).map((part, at) => {
     if (at % 2 === 0) return part;
     const [target = "", label = ""] = part.split("|");
     const note = entity.notes?.find(({ link, title }) => [part, target, target.split("#")[0]].includes(link) || title.toLowerCase() === target.toLowerCase());

@@ -54,7 +54,7 @@ export function Note({ arg }: { arg: string }) {
       return (
         <Empty icon="note" title="There is no such note">
           <p class="mono">{path}</p>
-          <p>It may have been renamed or deleted. {error.message}</p>
+          <p>It may have been renamed or deleted.</p>
           <p>
             <a class="button" href={href("search", nameOf(path).replace(/\.md$/, ""))}>
               Search for it
@@ -245,7 +245,7 @@ function shown(value: unknown): string {
 /** `[[links]]` of a property lead to their notes. */
 function withLinks(text: string, page: Page) {
   const find = linkFinder(page.filepath, page.outlinks);
-  return text.split(/\[\[([^\]]+)\]\]/).map((part, at) => {
+  return text.split(/\[\[((?:[^[\]]|\[(?!\[)){1,1000})\]\]/).map((part, at) => {
     if (at % 2 === 0) return part;
     const [target = "", label] = part.split("|");
     const found = find(target);

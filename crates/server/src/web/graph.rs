@@ -88,19 +88,16 @@ pub(super) async fn graph(State(explorer): State<Arc<Explorer>>, request: Reques
 /// Starts to lay the graph out, so that the first visit need not wait for it.
 pub(super) fn prepare(explorer: &Explorer) {
     let graph = explorer.service.vault().whole_graph().map(Arc::new);
-    let started = graph.and_then(|graph| arranged(explorer, &graph, Duration::ZERO));
+    let started = graph.and_then(|graph| explorer.layouts.start(&graph).map_err(|error| broken(&error)));
     if let Err(error) = started {
         tracing::debug!(message = error.message, "the graph is not laid out ahead");
     }
 }
 
-fn arranged(explorer: &Explorer, graph: &Arc<WholeGraph>, patience: Duration) -> Result<Arranged, ToolError> {
-    explorer.layouts.of_graph(graph, patience).map_err(|error| broken(&error))
-}
-
 fn compressed(explorer: &Explorer) -> Result<Compressed, ToolError> {
     let graph = Arc::new(explorer.service.vault().whole_graph()?);
-    let Arranged { layout, settled } = arranged(explorer, &graph, LAYOUT_WAIT)?;
+    let arranged = explorer.layouts.of_graph(&graph, LAYOUT_WAIT).map_err(|error| broken(&error))?;
+    let Arranged { layout, settled } = arranged;
     let version = version_of(&graph) + if settled { "" } else { "-draft" };
     let etag = format!("\"{version}\"");
     // Held while it is made: a second tab waits for it instead of making it too.

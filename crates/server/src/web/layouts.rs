@@ -34,6 +34,8 @@ pub(super) struct Layouts {
     root: Option<PathBuf>,
     progress: Mutex<LayoutProgress>,
     has_settled: Condvar,
+    /// The last draft. Held while it is made: a second tab waits for it instead of making it too.
+    draft: Mutex<Option<Draft>>,
 }
 
 #[derive(Default)]
@@ -46,6 +48,14 @@ struct LayoutProgress {
     made: u64,
 }
 
+impl LayoutProgress {
+    /// The layout of a graph of this shape, if it is known.
+    fn of_shape(&self, shape: u64) -> Option<Arranged> {
+        let known = self.last.as_ref().filter(|known| known.shape == shape)?;
+        Some(Arranged { layout: known.layout.clone(), settled: true })
+    }
+}
+
 struct Known {
     /// A hash of nodes and edges.
     shape: u64,
@@ -53,7 +63,15 @@ struct Known {
     positions: Arc<FxHashMap<u64, Point>>,
 }
 
+struct Draft {
+    shape: u64,
+    /// How many graphs were laid out before: the next one brings positions to start from.
+    made: u64,
+    arranged: Arranged,
+}
+
 /// Where the nodes are, as far as it is known.
+#[derive(Clone)]
 pub(super) struct Arranged {
     pub(super) layout: Arc<Layout>,
     /// Whether this is the layout, and not the draft of one that is still computed.
@@ -63,12 +81,19 @@ pub(super) struct Arranged {
 impl Layouts {
     pub(super) fn new(vault: Option<&Path>) -> Arc<Self> {
         let root = vault.map(Path::to_owned);
-        Arc::new(Self { root, progress: Mutex::default(), has_settled: Condvar::new() })
+        Arc::new(Self { root, progress: Mutex::default(), has_settled: Condvar::new(), draft: Mutex::default() })
     }
 
     /// How many graphs were laid out: after a draft, a greater number says that it is worth asking again.
     pub(super) fn made(&self) -> u64 {
         self.progress.lock().made
+    }
+
+    /// Starts to lay a graph out.
+    pub(super) fn start(self: &Arc<Self>, graph: &Arc<WholeGraph>) -> std::io::Result<()> {
+        let shape = shape(&seeds(graph), &graph.edges);
+        let mut progress = self.progress.lock();
+        if progress.of_shape(shape).is_none() { self.want(&mut progress, graph) } else { Ok(()) }
     }
 
     /// The layout of a graph, or a draft if computing the layout takes longer than this.
@@ -77,22 +102,13 @@ impl Layouts {
         let seeds = seeds(graph);
         let shape = shape(&seeds, &graph.edges);
         let mut progress = self.progress.lock();
-        let known = |progress: &LayoutProgress| {
-            let known = progress.last.as_ref().filter(|known| known.shape == shape)?;
-            Some(Arranged { layout: known.layout.clone(), settled: true })
-        };
-        if let Some(known) = known(&progress) {
+        if let Some(known) = progress.of_shape(shape) {
             return Ok(known);
         }
-        progress.wanted = Some(graph.clone());
-        if !progress.is_running {
-            let run = Run(self.clone());
-            std::thread::Builder::new().name("layout".into()).spawn(move || run.until_none_waits())?;
-            progress.is_running = true;
-        }
+        self.want(&mut progress, graph)?;
         loop {
             let is_over = self.has_settled.wait_until(&mut progress, until).timed_out();
-            if let Some(known) = known(&progress) {
+            if let Some(known) = progress.of_shape(shape) {
                 return Ok(known);
             }
             if is_over {
@@ -100,11 +116,26 @@ impl Layouts {
             }
         }
         let before = progress.last.as_ref().map(|known| known.positions.clone());
+        let made = progress.made;
         drop(progress);
+        let mut kept = self.draft.lock();
+        if let Some(draft) = kept.as_ref().filter(|draft| draft.shape == shape && draft.made == made) {
+            return Ok(draft.arranged.clone());
+        }
         let before = before.unwrap_or_else(|| Arc::new(self.read().unwrap_or_default()));
         let nodes = nodes(graph, &seeds, &before);
-        let layout = Arc::new(draft(&nodes, &pairs(graph)));
-        Ok(Arranged { layout, settled: keeps_known(&nodes) })
+        let arranged = Arranged { layout: Arc::new(draft(&nodes, &pairs(graph))), settled: keeps_known(&nodes) };
+        Ok(kept.insert(Draft { shape, made, arranged }).arranged.clone())
+    }
+
+    fn want(self: &Arc<Self>, progress: &mut LayoutProgress, graph: &Arc<WholeGraph>) -> std::io::Result<()> {
+        progress.wanted = Some(graph.clone());
+        if !progress.is_running {
+            let run = Run(self.clone());
+            std::thread::Builder::new().name("layout".into()).spawn(move || run.until_none_waits())?;
+            progress.is_running = true;
+        }
+        Ok(())
     }
 
     fn lay_out(&self, graph: &WholeGraph) {
@@ -248,6 +279,35 @@ mod tests {
         assert!(last.settled && last.layout.positions != first.layout.positions);
         assert_eq!((layouts.made(), &last.layout.communities), (1, &first.layout.communities));
         assert!(layouts.of_graph(&large, Duration::ZERO).unwrap().settled, "it is kept");
+    }
+
+    #[test]
+    fn draft_is_kept_until_the_graph_or_what_is_known_changes() {
+        let layouts = Layouts::new(None);
+        // Nothing is laid out meanwhile.
+        layouts.progress.lock().is_running = true;
+        let draft = |nodes| {
+            let arranged = layouts.of_graph(&Arc::new(graph(nodes)), Duration::ZERO).unwrap();
+            assert!(!arranged.settled);
+            arranged.layout
+        };
+        let first = draft(200);
+        assert!(Arc::ptr_eq(&first, &draft(200)));
+        assert!(!Arc::ptr_eq(&first, &draft(201)));
+        let second = draft(200);
+        layouts.progress.lock().made += 1;
+        assert!(!Arc::ptr_eq(&second, &draft(200)));
+    }
+
+    #[test]
+    fn layout_that_was_only_started_costs_no_draft() {
+        let layouts = Layouts::new(None);
+        layouts.start(&Arc::new(graph(1_000))).unwrap();
+        assert!(layouts.draft.lock().is_none());
+        assert!(layouts.of_graph(&Arc::new(graph(1_000)), Duration::from_secs(60)).unwrap().settled);
+        assert_eq!(layouts.made(), 1);
+        layouts.start(&Arc::new(graph(1_000))).unwrap();
+        assert!(layouts.progress.lock().wanted.is_none(), "it is known");
     }
 
     #[test]
