@@ -119,6 +119,8 @@ impl OwnFolder {
             (true, true) => share_new(&dir)?,
             // Whatever the umask is.
             (true, false) => rustix::fs::fchmod(&dir, private)?,
+            // A process may have ended between creating it and sharing it. One with content, or of another account, stays as it is.
+            (false, true) if !is_shared(&rustix::fs::fstat(&dir)?) => drop(share_new(&dir)),
             (false, _) => {}
         }
         Self::of(dir, path)
@@ -282,7 +284,7 @@ impl OwnFolder {
                 // Private to another account of the group.
                 FileType::Directory if self.is_shared && stat.st_uid != rustix::process::geteuid().as_raw() => continue,
                 FileType::Directory if enter(&name) => {
-                    faults.extend(self.folder(&name)?.tighten(enter)?);
+                    faults.extend(self.open_or_create(&name, false)?.tighten(enter)?);
                     continue;
                 }
                 FileType::Directory => allowed,

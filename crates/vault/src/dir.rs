@@ -153,20 +153,37 @@ impl Dir {
     /// Opens or creates a lock file. Only accounts that may write in this folder can open it: its owner, and in a shared
     /// folder the group.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
-        let allowed = if self.is_shared()? { 0o660 } else { 0o600 };
+        let is_shared = self.is_shared()?;
+        let allowed = if is_shared { 0o660 } else { 0o600 };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = regular(rustix::fs::openat(&self.0, name, flags, mode_of(allowed))?.into())?;
-        if !is_lock(&file)? {
-            // Any file of this account that a member of the group has renamed. It keeps its text and its mode.
-            self.rename_no_replace(name, &format!("{name}.refused-{}", timestamp(SystemClock.now_ns())))?;
-            file = self.create(name, allowed)?;
+        loop {
+            let file = regular(rustix::fs::openat(&self.0, name, flags, mode_of(allowed))?.into())?;
+            let metadata = Metadata::of(&file)?;
+            if !is_lock(&file, &metadata, is_shared)? {
+                // Any file of this account that a member of the group has renamed. It keeps its text and its mode.
+                self.set_lock_aside(name, &metadata)?;
+                continue;
+            }
+            if metadata.mode & 0o7777 != allowed {
+                // Created by an older version, before the folder was shared, or with a strict umask. The mode of another user's
+                // file cannot be changed, and some file systems have no modes.
+                let _ = rustix::fs::fchmod(&file, mode_of(allowed));
+            }
+            return Ok(file);
         }
-        if Metadata::of(&file)?.mode & 0o7777 != allowed {
-            // Created by an older version, before the folder was shared, or with a strict umask. The mode of another user's
-            // file cannot be changed, and some file systems have no modes.
-            let _ = rustix::fs::fchmod(&file, mode_of(allowed));
+    }
+
+    /// Renames a file that is not a lock. Another writer may have done so since it was opened, and have created a lock under its
+    /// name, which then stays.
+    fn set_lock_aside(&self, name: &str, refused: &Metadata) -> io::Result<()> {
+        let aside = format!("{name}.refused-{}", timestamp(SystemClock.now_ns()));
+        failpoint::hit("set a file aside")?;
+        if if_exists(self.rename_no_replace(name, &aside))?.is_some()
+            && self.metadata(&aside)?.is_some_and(|moved| moved.id() != refused.id())
+        {
+            self.rename_no_replace(&aside, name)?;
         }
-        Ok(file)
+        Ok(())
     }
 
     /// Whether the folder is shared with its group on purpose: it has the set-group-ID bit and the group may write.
@@ -187,9 +204,16 @@ impl Dir {
     /// Creates a folder for this user only, or in a shared folder for the group. `false` if the name exists.
     pub(crate) fn create_private_folder(&self, name: &str) -> io::Result<bool> {
         let is_new = self.mkdir(name, 0o700)?;
-        if is_new && self.is_shared()? {
+        if !self.is_shared()? {
+            return Ok(is_new);
+        }
+        let folder = self.open(name)?;
+        // A process may have ended between creating an empty one and sharing it. Others stay as they are.
+        if is_new {
             failpoint::hit("share the new folder")?;
-            quipu_own_folder::share_new(self.open(name)?)?;
+            quipu_own_folder::share_new(folder)?;
+        } else if Metadata::of(&folder)?.mode & 0o077 == 0 {
+            let _ = quipu_own_folder::share_new(folder);
         }
         Ok(is_new)
     }
@@ -291,8 +315,12 @@ pub(crate) fn mode_of(bits: u32) -> Mode {
     Mode::from_raw_mode(bits as RawMode)
 }
 
-/// Whether a file holds no more than the id of a process.
-fn is_lock(file: &File) -> io::Result<bool> {
+/// Whether a file holds no more than the id of a process. In a shared folder, a lock with text is open to the group: a file that is
+/// not may be a private note of digits.
+fn is_lock(file: &File, metadata: &Metadata, is_shared: bool) -> io::Result<bool> {
+    if is_shared && metadata.stat.size > 0 && metadata.mode & 0o060 != 0o060 {
+        return Ok(false);
+    }
     let mut text = Vec::new();
     file.take(MAX_PID_DIGITS + 1).read_to_end(&mut text)?;
     Ok(text.len() as u64 <= MAX_PID_DIGITS && text.iter().all(u8::is_ascii_digit))
@@ -379,4 +407,48 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
 
 pub(crate) fn is_unsupported(error: Errno) -> bool {
     [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests play the other writer")]
+mod tests {
+    use super::*;
+    use crate::failpoint::fault::with_hook;
+
+    #[test]
+    fn new_lock_of_another_writer_is_not_set_aside() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = home.path().join("lock");
+        std::fs::write(&lock, "a note").unwrap();
+        let dir = Dir::open_root(home.path()).unwrap();
+        let (at, mut is_done) = (lock.clone(), false);
+        let hook = move |step: &str| {
+            if step == "set a file aside" && !std::mem::replace(&mut is_done, true) {
+                std::fs::rename(&at, at.with_extension("refused")).unwrap();
+                std::fs::write(&at, "1").unwrap();
+            }
+            Ok(())
+        };
+        let file = with_hook(hook, || dir.open_lock("lock")).unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(&lock).unwrap(), "1");
+        assert_eq!(Some(Metadata::of(&file).unwrap().id()), dir.metadata("lock").unwrap().map(|there| there.id()));
+        assert_eq!(std::fs::read_to_string(home.path().join("lock.refused")).unwrap(), "a note");
+    }
+
+    #[test]
+    fn new_folder_that_a_crash_left_unshared_is_shared_later() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Dir::open_root(home.path()).unwrap();
+        rustix::fs::fchmod(&dir, mode_of(0o2770)).unwrap();
+        let mode = |name: &str| dir.metadata(name).unwrap().unwrap().mode & 0o7777;
+        for name in ["new", "full"] {
+            dir.create_unshared_folder(name).unwrap();
+            assert_eq!(mode(name) & 0o777, 0o700);
+        }
+        dir.open("full").unwrap().create_private_file("a").unwrap();
+        for name in ["new", "full"] {
+            assert!(!dir.create_private_folder(name).unwrap());
+        }
+        assert_eq!((mode("new"), mode("full") & 0o777), (0o2770, 0o700));
+    }
 }

@@ -2,8 +2,6 @@
 //!
 //! Git settings of the user or the machine are not read: a vault has the same notes on every machine.
 
-#![expect(clippy::disallowed_methods, reason = "the vault crate owns the user's files")]
-
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -20,8 +18,8 @@ use crate::dir::{Dir, FileKind, Metadata, is_exhausted};
 use crate::failpoint;
 use crate::folder::join;
 
-const GITIGNORE: &str = ".gitignore";
-/// Far above any real one.
+pub(crate) const GITIGNORE: &str = ".gitignore";
+/// Far above any real one. Of a longer one, the start is used.
 const GITIGNORE_MAX_BYTES: u64 = 1 << 20;
 
 /// The rules of one vault.
@@ -174,8 +172,18 @@ pub(crate) fn is_rule_file(name: &OsStr) -> bool {
 }
 
 impl PatternChain {
+    /// Adds the patterns of a file in an open folder, which apply below `base`. One that is missing or cannot be read has none,
+    /// nor has a link, a pipe or a device.
+    pub(crate) fn with_file(patterns: Patterns, dir: &Dir, name: &str, base: &Path) -> Patterns {
+        let mut bytes = Vec::new();
+        match dir.open_file(name).and_then(|file| file.take(GITIGNORE_MAX_BYTES).read_to_end(&mut bytes)) {
+            Ok(_) => Some(Arc::new(Self { own: Arc::new(parse_gitignore(base, &bytes)), parent: patterns })),
+            Err(_) => patterns,
+        }
+    }
+
     /// The innermost `.gitignore` with a matching pattern decides, as in git.
-    fn ignore(&self, path: &Path, is_folder: bool) -> bool {
+    pub(crate) fn ignore(&self, path: &Path, is_folder: bool) -> bool {
         match self.own.matched(path, is_folder) {
             ignore::Match::Ignore(_) => true,
             ignore::Match::Whitelist(_) => false,
@@ -203,27 +211,17 @@ fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
 /// are not watched. `None` if the vault is a repository itself or lies in none.
 fn outer_patterns(root: &Path) -> Patterns {
     let repository = root.ancestors().find(|folder| folder.join(".git").exists())?;
-    let mut patterns = None;
-    let exclude = repository.join(".git/info/exclude");
-    add_outer(&mut patterns, repository, &exclude);
     let mut above: Vec<&Path> = root.ancestors().skip(1).take_while(|folder| folder.starts_with(repository)).collect();
     above.reverse();
-    for folder in above {
-        add_outer(&mut patterns, folder, &folder.join(GITIGNORE));
-    }
-    patterns
-}
-
-/// An unreadable file above the vault is ignored without a warning, since it is not part of the vault.
-fn add_outer(patterns: &mut Patterns, folder: &Path, file: &Path) {
-    /// A larger file is no list of patterns.
-    const MAX_BYTES: u64 = 4 << 20;
-    let is_file =
-        std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_BYTES);
-    if is_file && let Ok(bytes) = std::fs::read(file) {
-        let own = Arc::new(parse_gitignore(folder, &bytes));
-        *patterns = Some(Arc::new(PatternChain { own, parent: patterns.take() }));
-    }
+    let files = above.into_iter().map(|folder| (folder, folder.to_owned(), GITIGNORE));
+    let exclude = (repository, repository.join(".git/info"), "exclude");
+    std::iter::once(exclude).chain(files).fold(None, |patterns, (base, folder, name)| {
+        // An unreadable file above the vault is ignored without a warning, since it is not part of the vault.
+        match Dir::open_root(&folder) {
+            Ok(dir) => PatternChain::with_file(patterns, &dir, name, base),
+            Err(_) => patterns,
+        }
+    })
 }
 
 /// Invalid patterns are skipped, as in git.

@@ -21,7 +21,8 @@ use crate::install::{self, CLIENTS, Client, ConfigFile, Home, Launch, SettingsCh
 /// Adds this program and the vault to the client's settings, shows the change, and starts the server once to test it.
 /// Everything else in the settings stays, comments included, and a backup of the file is kept. An existing entry keeps its
 /// flags and its other fields. With --scope project the entry is added to the project's settings (claude-code, cursor,
-/// vscode), with paths relative to the project.
+/// vscode), with paths relative to the project; there, an existing entry keeps only what cannot change the program that is
+/// run, such as --read-only, since it came with the project.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,8 +36,9 @@ Examples:
   quipu install --list                            list connected clients and check them
 
 JSON fields:
-  {client, scope, file, changed, backup, kept_flags, tools}; tools is the number of tools that
-  the server listed, or null if it was not tested
+  {client, scope, file, changed, backup, kept_flags, removed, tools}; removed are the fields and
+  flags that a project's entry lost, and tools is the number of tools that the server listed, or
+  null if it was not tested
   with --list: [{client, scope, file, name, program, vault, state}]; state is \"ok\",
   \"program_missing\" or \"vault_missing\"")]
 pub(crate) struct Install {
@@ -155,14 +157,22 @@ impl Install {
         let keeps = self.flags.is_empty() && !self.force;
         let is_new = self.force || existing_server(file, &self.name)?.is_none();
         let mut kept = if keeps { existing_flags(file, &self.name)? } else { Vec::new() };
+        let mut removed = if target.project.is_some() { drop_project_flags(&mut kept) } else { Vec::new() };
         if !self.toolsets.is_empty() {
             drop_toolsets(&mut kept);
         }
         let chosen = self.chosen_toolsets(is_new);
         let flags = self.flags.iter().chain(&kept).chain(&chosen);
         let launch = target.launch(&find_folder(None, shared)?, flags, output)?;
-        let change =
-            if self.force { file.with_replaced(&self.name, &launch)? } else { file.with(&self.name, &launch)? };
+        let change = match target.project {
+            _ if self.force => file.with_replaced(&self.name, &launch)?,
+            None => file.with(&self.name, &launch)?,
+            Some(_) => {
+                let (change, fields) = file.with_harmless(&self.name, &launch)?;
+                removed.splice(..0, fields);
+                change
+            }
+        };
         let is_changed = change.is_some() && !self.dry_run;
         let backup = match &change {
             Some(change) if !self.dry_run => change.apply(now(), target.project.is_some())?,
@@ -188,6 +198,13 @@ impl Install {
             }
             self.print_details(target, &kept, backup.as_deref().map(|backup| home.shown(backup)), output)?;
         }
+        if !removed.is_empty() {
+            let message = format!(
+                "the entry of the project loses {}: the program that is run would depend on it",
+                removed.join(", ")
+            );
+            output.warning(&message, Some("add it again in an editor if you wrote it"));
+        }
         let is_tested = !self.dry_run && !self.no_test;
         let tested = is_tested.then(|| if is_missing { Err(target.not_in_path()) } else { target.test(&launch) });
         if is_missing && !is_tested {
@@ -195,7 +212,7 @@ impl Install {
         }
         let tools = tested.as_ref().and_then(|tested| tested.as_ref().ok().copied());
         if self.json {
-            output.json(&target.to_json(is_changed, backup.as_deref(), &kept, tools))?;
+            output.json(&target.to_json(is_changed, backup.as_deref(), &kept, &removed, tools))?;
         }
         match tested {
             Some(Err(failure)) => Err(failure),
@@ -259,7 +276,7 @@ impl Install {
             _ => None,
         };
         if self.json {
-            output.json(&target.to_json(change.is_some() && !self.dry_run, backup.as_deref(), &[], None))?;
+            output.json(&target.to_json(change.is_some() && !self.dry_run, backup.as_deref(), &[], &[], None))?;
             return Ok(Outcome::Fine);
         }
         match &change {
@@ -341,7 +358,14 @@ impl InstallTarget<'_> {
         .hint(add_to_path())
     }
 
-    fn to_json(&self, changed: bool, backup: Option<&Path>, kept: &[String], tools: Option<usize>) -> Value {
+    fn to_json(
+        &self,
+        changed: bool,
+        backup: Option<&Path>,
+        kept: &[String],
+        removed: &[String],
+        tools: Option<usize>,
+    ) -> Value {
         json!({
             "client": self.client.name,
             "scope": if self.project.is_some() { "project" } else { "user" },
@@ -349,6 +373,7 @@ impl InstallTarget<'_> {
             "changed": changed,
             "backup": backup,
             "kept_flags": kept,
+            "removed": removed,
             "tools": tools,
         })
     }
@@ -374,6 +399,21 @@ fn drop_toolsets(flags: &mut Vec<String>) {
     if let Some(place) = flags.iter().position(|flag| flag == TOOLSETS) {
         flags.drain(place..flags.len().min(place + 2));
     }
+}
+
+/// Removes the flags that the author of a project may not choose, and returns them: some open a port, or name a database.
+fn drop_project_flags(flags: &mut Vec<String>) -> Vec<String> {
+    let mut removed = Vec::new();
+    let mut words = std::mem::take(flags).into_iter().peekable();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--read-only" | "--no-watch" => flags.push(word),
+            TOOLSETS => flags.extend([Some(word), words.next()].into_iter().flatten()),
+            _ if word.starts_with("--toolsets=") => flags.push(word),
+            _ => removed.push(word),
+        }
+    }
+    removed
 }
 
 /// The flags of the existing server of that name, which stay unless the user gives others: one may be `--read-only`.

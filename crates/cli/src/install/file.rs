@@ -85,6 +85,21 @@ impl ConfigFile {
         self.change(after.with_context(|| self.as_it_is())?).map(Some)
     }
 
+    /// The same for settings that came with a project: an existing entry keeps harmless fields only. Returns the removed ones, too.
+    pub(crate) fn with_harmless(
+        &self,
+        name: &str,
+        launch: &Launch,
+    ) -> anyhow::Result<(Option<SettingsChange<'_>>, Vec<String>)> {
+        let format = self.client.format;
+        let (before, removed) = format.pruned(self.before(), name).with_context(|| self.as_it_is())?;
+        if removed.is_empty() {
+            return Ok((self.with(name, launch)?, removed));
+        }
+        let after = format.with(&before, name, launch).with_context(|| self.as_it_is())?;
+        Ok((Some(self.change(after)?), removed))
+    }
+
     /// Replaces the server of that name; `None` if it exists unchanged.
     pub(crate) fn with_replaced(&self, name: &str, launch: &Launch) -> anyhow::Result<Option<SettingsChange<'_>>> {
         let format = self.client.format;

@@ -6,7 +6,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::{EditError, Launch, SettingsFormat, strings};
+use super::{EditError, Launch, SettingsFormat, is_harmless, strings};
 
 /// Servers as an object below one key.
 pub(super) struct Json {
@@ -29,6 +29,23 @@ impl SettingsFormat for Json {
             None => drop(servers.append(name, input(entry))),
         }
         self.checked(text, root.to_string(), name)
+    }
+
+    fn pruned(&self, text: &str, name: &str) -> Result<(String, Vec<String>), EditError> {
+        let root = parse(text)?;
+        let known = self.object(&root)?.and_then(|servers| servers.get(name)).and_then(|known| known.object_value());
+        let Some(known) = known else { return Ok((text.to_owned(), Vec::new())) };
+        reject_duplicates(&known, |_| true)?;
+        let mut removed = Vec::new();
+        for property in known.properties() {
+            let field = property.name().and_then(|field| field.decoded_value().ok()).ok_or_else(|| unexpected(name))?;
+            let value = property.value().and_then(|value| value.to_serde_value()).unwrap_or_default();
+            if !is_harmless(&field, &value) {
+                property.remove();
+                removed.push(field);
+            }
+        }
+        Ok((self.checked(text, root.to_string(), name)?, removed))
     }
 
     fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError> {
@@ -207,6 +224,21 @@ mod tests {
         assert!(typed.with(&other, "quipu", &quipu()).unwrap().contains("\"other\""));
         let twice = text.replace("\"disabled\"", "\"command\": \"x\", \"disabled\"");
         assert_eq!(typed.with(&twice, "quipu", &quipu()), Err(EditError::Twice("command".to_owned())));
+    }
+
+    #[test]
+    fn fields_that_change_what_is_run_are_pruned() {
+        let text = r#"{"servers": {"quipu": {"type": "stdio", "command": "quipu", "env": {"LD_PRELOAD": "./x.so"}, // mine
+            "cwd": "/x", "disabled": true, "autoApprove": ["redact"]}, "other": {"env": {}}}}"#;
+        let (pruned, removed) = FORMAT.pruned(text, "quipu").unwrap();
+        assert_eq!(removed, ["env", "cwd", "autoApprove"]);
+        let server = json!({ "type": "stdio", "command": "quipu", "disabled": true });
+        assert_eq!(value(&pruned).unwrap()["servers"], json!({ "quipu": server, "other": { "env": {} } }));
+        assert_eq!(FORMAT.pruned(&pruned, "quipu").unwrap(), (pruned.clone(), Vec::new()));
+        let (pruned, removed) = FORMAT.pruned(&text.replace("stdio", "http"), "quipu").unwrap();
+        assert!(removed.contains(&"type".to_owned()) && !pruned.contains("http"), "{pruned}");
+        let twice = text.replace("\"cwd\"", "\"env\"");
+        assert_eq!(FORMAT.pruned(&twice, "quipu"), Err(EditError::Twice("env".to_owned())));
     }
 
     #[test]

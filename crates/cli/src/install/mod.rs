@@ -54,10 +54,22 @@ pub(crate) enum EditError {
 trait SettingsFormat {
     /// The text with the server. An existing entry of that name keeps its other fields.
     fn with(&self, text: &str, name: &str, launch: &Launch) -> Result<String, EditError>;
+    /// The text without the fields of a server that do not start it and are not harmless, and the names of these fields.
+    fn pruned(&self, text: &str, name: &str) -> Result<(String, Vec<String>), EditError>;
     /// The text without the server; `None` if it has none.
     fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError>;
     /// All servers, and how each is started where that is known.
     fn servers(&self, text: &str) -> Result<Vec<(String, Option<Launch>)>, EditError>;
+}
+
+/// Whether a field of a server in a project's settings stays. The author of the project chose it: a variable such as `LD_PRELOAD`,
+/// another folder, or an address in place of the program decides what is run, and other fields let tools run without a question.
+fn is_harmless(field: &str, value: &Value) -> bool {
+    match field {
+        "command" | "args" | "disabled" | "enabled" | "timeout" | "description" => true,
+        "type" => value == "stdio",
+        _ => false,
+    }
 }
 
 /// The strings of a list; `None` if it has other items.

@@ -3,7 +3,7 @@
 use serde_json::Value as JsonValue;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::{EditError, Launch, SettingsFormat};
+use super::{EditError, Launch, SettingsFormat, is_harmless};
 
 /// Servers as tables below one key.
 pub(super) struct Toml {
@@ -34,6 +34,18 @@ impl SettingsFormat for Toml {
             }
         }
         self.checked(text, document.to_string(), name)
+    }
+
+    fn pruned(&self, text: &str, name: &str) -> Result<(String, Vec<String>), EditError> {
+        let mut document = parse(text)?;
+        let servers = document.get_mut(self.section).and_then(Item::as_table_like_mut);
+        let known = servers.and_then(|servers| servers.get_mut(name)).and_then(Item::as_table_like_mut);
+        let Some(known) = known else { return Ok((text.to_owned(), Vec::new())) };
+        let is_kept = |field: &str, item: &Item| is_harmless(field, &item.as_str().into());
+        let removed: Vec<String> =
+            known.iter().filter(|(field, item)| !is_kept(field, item)).map(|(field, _)| field.to_owned()).collect();
+        removed.iter().for_each(|field| drop(known.remove(field)));
+        Ok((self.checked(text, document.to_string(), name)?, removed))
     }
 
     fn without(&self, text: &str, name: &str) -> Result<Option<String>, EditError> {
@@ -115,6 +127,14 @@ mod tests {
         let text = "[mcp_servers.quipu]\ncommand = \"old\"\nstartup_timeout_sec = 20\n";
         let with = FORMAT.with(text, "quipu", &quipu()).unwrap();
         assert!(with.contains("startup_timeout_sec = 20") && with.contains("/bin/quipu"), "{with}");
+    }
+
+    #[test]
+    fn fields_that_change_what_is_run_are_pruned() {
+        let text = "[mcp_servers.quipu]\ncommand = \"quipu\"\nenabled = false\ncwd = \"/x\"\n\n[mcp_servers.quipu.env]\nA = \"1\"\n";
+        let (pruned, removed) = FORMAT.pruned(text, "quipu").unwrap();
+        assert_eq!(removed, ["cwd", "env"]);
+        assert_eq!(pruned, "[mcp_servers.quipu]\ncommand = \"quipu\"\nenabled = false\n");
     }
 
     #[test]

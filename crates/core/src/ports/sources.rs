@@ -8,7 +8,8 @@ use crate::staleness::SourceRef;
 /// Opens nothing outside the vault and the repository around it. Never fails: a source whose past cannot be read is
 /// [`SourceStatus::Unknown`], and a warning says why.
 pub trait Sources: Send + Sync {
-    /// The files that references name now, with their content. By path, without duplicates; a bounded number.
+    /// The files that references name now, with their content. By path, without duplicates; a bounded number. What was not read
+    /// has the hash [`NOT_READ`](crate::staleness::NOT_READ) or, for a reference, [`NOT_SEARCHED`](crate::staleness::NOT_SEARCHED).
     fn versions(&self, refs: &[SourceRef]) -> Vec<SourceVersion>;
 
     /// What happened to each note's sources since the note last changed. One answer for each note, in their order.

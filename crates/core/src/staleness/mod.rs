@@ -7,7 +7,7 @@ mod remembered;
 mod source_ref;
 
 pub use judge::{Freshness, SourceChange, StaleSource, Staleness, judge};
-pub use remembered::{since_remembered, to_remember};
+pub use remembered::{NOT_READ, NOT_SEARCHED, since_remembered, to_remember};
 pub use source_ref::{SourceRef, source_refs, unusable_refs};
 
 use crate::Knowledge;

@@ -7,12 +7,18 @@ use super::SourceRef;
 use crate::model::{ContentHash, SourceVersion};
 use crate::ports::{SourceStatus, TracedSource};
 
+/// In place of the hash of a source that was not read: it is too large, or there was no time.
+pub const NOT_READ: ContentHash = ContentHash([0; 32]);
+
+/// The same for a reference: it may name more files than are listed.
+pub const NOT_SEARCHED: ContentHash = ContentHash([0xff; 32]);
+
 /// The versions to store for a new version of a note: its sources now. A deleted source that the note still names keeps its
 /// earlier version, so that it counts as deleted and not as misspelt.
 pub fn to_remember(refs: &[SourceRef], now: Vec<SourceVersion>, before: &[SourceVersion]) -> Vec<SourceVersion> {
     let mut remembered: BTreeMap<String, ContentHash> =
         now.into_iter().map(|version| (version.path, version.hash)).collect();
-    for version in before {
+    for version in before.iter().filter(|version| version.hash != NOT_SEARCHED) {
         if refs.iter().any(|named| names(named, &version.path)) {
             remembered.entry(version.path.clone()).or_insert(version.hash);
         }
@@ -28,11 +34,19 @@ pub fn since_remembered(
 ) -> Vec<TracedSource> {
     let then: BTreeMap<&str, ContentHash> =
         remembered.iter().map(|version| (version.path.as_str(), version.hash)).collect();
-    let mut traced: BTreeMap<&str, SourceStatus> =
-        then.keys().map(|path| (*path, SourceStatus::Deleted { at_ns: None })).collect();
+    let was_searched = remembered.iter().all(|version| version.hash != NOT_SEARCHED);
+    let is_searched = now.iter().all(|(version, _)| version.hash != NOT_SEARCHED);
+    let gone = |hash: ContentHash| match hash {
+        NOT_SEARCHED => SourceStatus::Unknown,
+        _ if !is_searched => SourceStatus::Unknown,
+        _ => SourceStatus::Deleted { at_ns: None },
+    };
+    let mut traced: BTreeMap<&str, SourceStatus> = then.iter().map(|(path, hash)| (*path, gone(*hash))).collect();
     for (version, modified_ns) in now {
-        let status = match then.get(version.path.as_str()) {
-            Some(hash) if *hash == version.hash => SourceStatus::Same,
+        let status = match (then.get(version.path.as_str()), version.hash) {
+            (_, NOT_READ | NOT_SEARCHED) | (Some(&NOT_READ | &NOT_SEARCHED), _) => SourceStatus::Unknown,
+            (Some(then), now) if *then == now => SourceStatus::Same,
+            (None, _) if !was_searched => SourceStatus::Unknown,
             _ => SourceStatus::Changed { at_ns: *modified_ns },
         };
         traced.insert(&version.path, status);
@@ -89,6 +103,33 @@ mod tests {
             ("typo.rs", SourceStatus::NeverSeen),
         ];
         assert_eq!(traced, expected.map(|(path, status)| TracedSource { path: path.to_owned(), status }));
+    }
+
+    #[test]
+    fn source_that_was_not_read_then_or_now_is_unknown() {
+        let refs = refs(&["a.rs", "b.rs", "src/**"]);
+        let not_read = |path: &str, hash| SourceVersion { path: path.to_owned(), hash };
+        let status = |remembered: &[SourceVersion], now: &[SourceVersion]| -> Vec<(String, SourceStatus)> {
+            let now: Vec<_> = now.iter().map(|version| (version.clone(), 7)).collect();
+            since_remembered(&refs, remembered, &now).into_iter().map(|source| (source.path, source.status)).collect()
+        };
+        let expected = |statuses: [SourceStatus; 4]| -> Vec<(String, SourceStatus)> {
+            ["a.rs", "b.rs", "src/**", "src/x.rs"].map(str::to_owned).into_iter().zip(statuses).collect()
+        };
+        let (all, unsearched) = ([version("a.rs", "1"), version("b.rs", "1")], not_read("src/**", NOT_SEARCHED));
+        let new = version("src/x.rs", "1");
+        let now = [version("a.rs", "1"), not_read("b.rs", NOT_READ), unsearched.clone(), new.clone()];
+        let changed = SourceStatus::Changed { at_ns: 7 };
+        let (same, unknown) = (SourceStatus::Same, SourceStatus::Unknown);
+        assert_eq!(status(&all, &now), expected([same, unknown, unknown, changed]));
+        let then = [version("a.rs", "1"), not_read("b.rs", NOT_READ), unsearched.clone()];
+        assert_eq!(status(&then, &[&all[..], &[new.clone()]].concat()), expected([same, unknown, unknown, unknown]));
+        let with_new = [&all[..], &[new]].concat();
+        assert_eq!(
+            status(&with_new, &[&all[..], &[unsearched.clone()]].concat()),
+            expected([same, same, unknown, unknown])
+        );
+        assert_eq!(to_remember(&refs, Vec::new(), &[unsearched]), []);
     }
 
     #[test]

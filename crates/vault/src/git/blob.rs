@@ -8,6 +8,8 @@ use std::time::Instant;
 use sha1_smol::Sha1;
 use sha2::{Digest, Sha256};
 
+use crate::sources::MAX_BYTES;
+
 const PIECE: usize = 64 << 10;
 /// Line ends of longer files are not converted: such a file is hardly text.
 const MAX_TEXT: u64 = 16 << 20;
@@ -64,9 +66,12 @@ impl Blob {
 }
 
 /// The ids of a file's bytes, of the pointer that Git LFS stores for it, and of its text with LF line ends. Fails after the
-/// deadline.
+/// deadline, and for a file that is too large.
 pub(super) fn ids_of(file: &mut File, kind: IdKind, deadline: Instant) -> io::Result<Vec<String>> {
     let bytes = file.metadata()?.len();
+    if bytes > MAX_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let (mut blob, mut content, mut text) = (Blob::new(kind, bytes), Sha256::new(), Vec::new());
     let (mut piece, mut read) = (vec![0; PIECE], 0);
     loop {

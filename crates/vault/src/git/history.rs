@@ -7,13 +7,23 @@ use std::ops::Bound;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::program::{Git, GitError, kill};
 
 const CHUNK: usize = 64 << 10;
+
+/// The history of a million commits is shorter.
+const MAX_BYTES: usize = 1 << 30;
+
+/// Commits and changed paths that are kept: less than a gigabyte.
+const MAX_ENTRIES: usize = 4_000_000;
+
+/// Git ends at once after its output, unless it hangs.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// `enough` is called again after 1/8 more commits.
 const GROWTH: usize = 8;
@@ -39,13 +49,22 @@ pub(crate) struct GitHistory {
     /// By path, newest commit first.
     touched: BTreeMap<String, Vec<PathChange>>,
     parser: Parser,
-    /// `None` at the end of the history.
+    bytes: usize,
+    /// `None` if no more can be read.
     running: Option<Running>,
+    /// What [`GitHistory::advance`] returns then.
+    ended: Advance,
 }
 
 struct Running {
     child: Arc<Mutex<Child>>,
-    chunks: Receiver<Vec<u8>>,
+    pieces: Receiver<Piece>,
+}
+
+enum Piece {
+    Output(Vec<u8>),
+    /// Git ended, and whether it read the whole history.
+    End(bool),
 }
 
 /// One commit.
@@ -76,6 +95,10 @@ pub(crate) enum Advance {
     End,
     /// The deadline passed.
     TooSlow,
+    /// The history is larger than what is kept in memory.
+    TooLong,
+    /// Git failed before the end of the history.
+    Failed,
 }
 
 impl GitHistory {
@@ -90,28 +113,39 @@ impl GitHistory {
             std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         }
         // A short queue, so that git does not run far ahead.
-        let (sender, chunks) = sync_channel(4);
+        let (sender, pieces) = sync_channel(4);
         let child = Arc::new(Mutex::new(child));
         let ended = child.clone();
         std::thread::spawn(move || {
             loop {
                 let mut chunk = vec![0; CHUNK];
-                match stdout.read(&mut chunk) {
+                let length = stdout.read(&mut chunk).unwrap_or(0);
+                if length == 0 {
                     // Reaps the process now: the next call may come late or never.
-                    Ok(0) | Err(_) => return kill(&mut ended.lock()),
-                    Ok(length) => chunk.truncate(length),
+                    let _ = sender.send(Piece::End(has_succeeded(&ended)));
+                    return;
                 }
-                if sender.send(chunk).is_err() {
+                chunk.truncate(length);
+                if sender.send(Piece::Output(chunk)).is_err() {
                     return;
                 }
             }
         });
-        Ok(Self {
-            commits: Vec::new(),
-            touched: BTreeMap::new(),
-            parser: Parser::default(),
-            running: Some(Running { child, chunks }),
-        })
+        Ok(Self::with(Parser::default(), Vec::new(), BTreeMap::new(), Some(Running { child, pieces })))
+    }
+
+    fn with(
+        parser: Parser,
+        commits: Vec<Commit>,
+        touched: BTreeMap<String, Vec<PathChange>>,
+        running: Option<Running>,
+    ) -> Self {
+        Self { commits, touched, parser, bytes: 0, running, ended: Advance::End }
+    }
+
+    /// Whether git failed, so that a new process may read further.
+    pub(super) fn has_failed(&self) -> bool {
+        self.ended == Advance::Failed
     }
 
     /// Reads on until `enough`, which may scan all commits and is therefore called only after a share of new ones.
@@ -125,18 +159,28 @@ impl GitHistory {
                 }
                 asked_at = Some(self.commits.len());
             }
-            let Some(running) = &self.running else { return Advance::End };
+            let Some(running) = &self.running else { return self.ended };
             if Instant::now() >= deadline {
                 return Advance::TooSlow;
             }
-            match running.chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(chunk) => {
-                    let Self { parser, commits, touched, .. } = self;
-                    parser.take(&chunk, commits, touched);
+            match running.pieces.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Piece::Output(chunk)) => self.take(&chunk),
+                Ok(Piece::End(true)) => self.stop(Advance::End),
+                Ok(Piece::End(false)) | Err(RecvTimeoutError::Disconnected) => {
+                    tracing::warn!("git log ended before the end of the history");
+                    self.stop(Advance::Failed);
                 }
                 Err(RecvTimeoutError::Timeout) => return Advance::TooSlow,
-                Err(RecvTimeoutError::Disconnected) => self.stop(),
             }
+        }
+    }
+
+    fn take(&mut self, chunk: &[u8]) {
+        self.bytes += chunk.len();
+        let Self { parser, commits, touched, .. } = self;
+        parser.take(chunk, commits, touched);
+        if self.bytes > MAX_BYTES || self.commits.len() + self.parser.touches > MAX_ENTRIES {
+            self.stop(Advance::TooLong);
         }
     }
 
@@ -144,7 +188,9 @@ impl GitHistory {
     pub(crate) fn last_change(&self, path: &str) -> Option<(usize, String)> {
         let (mut name, mut from) = (path, 0);
         loop {
-            let touch = self.touches(name).iter().find(|touch| touch.commit >= from)?;
+            let touches = self.touches(name);
+            // By halves: a path may have been renamed many times, away and back.
+            let touch = touches.get(touches.partition_point(|touch| touch.commit < from))?;
             match &touch.renamed_from {
                 Some(before) => (name, from) = (before, touch.commit + 1),
                 None => return Some((touch.commit, name.to_owned())),
@@ -167,7 +213,8 @@ impl GitHistory {
         &self.commits[place]
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, ended: Advance) {
+        self.ended = ended;
         if let Some(running) = self.running.take() {
             kill(&mut running.child.lock());
         }
@@ -176,8 +223,23 @@ impl GitHistory {
 
 impl Drop for GitHistory {
     fn drop(&mut self) {
-        self.stop();
+        self.stop(Advance::End);
     }
+}
+
+/// Whether a process that has closed its output ends without a failure.
+fn has_succeeded(child: &Mutex<Child>) -> bool {
+    let deadline = Instant::now() + PATIENCE_AT_THE_END;
+    loop {
+        match child.lock().try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if Instant::now() < deadline => {}
+            _ => break,
+        }
+        std::thread::sleep(PAUSE);
+    }
+    kill(&mut child.lock());
+    false
 }
 
 /// Parses git's output: NUL-terminated words; the first word of each commit starts with a control character.
@@ -186,6 +248,8 @@ struct Parser {
     /// The start of an incomplete word.
     rest: Vec<u8>,
     state: ParserState,
+    /// How many changes of paths were read.
+    touches: usize,
 }
 
 /// The kind of the next word.
@@ -217,8 +281,10 @@ impl Parser {
     }
 
     fn take_word(&mut self, word: String, commits: &mut Vec<Commit>, touched: &mut BTreeMap<String, Vec<PathChange>>) {
+        let count = &mut self.touches;
         let mut touch = |path: String, renamed_from: Option<String>| {
             let Some(commit) = commits.len().checked_sub(1) else { return };
+            *count += 1;
             touched.entry(path).or_default().push(PathChange { commit, renamed_from });
         };
         self.state = match std::mem::take(&mut self.state) {
@@ -286,8 +352,38 @@ mod tests {
     fn an_exact_rename_is_not_a_change() {
         let (mut parser, mut commits, mut touched) = (Parser::default(), Vec::new(), BTreeMap::new());
         parser.take(OUTPUT.replace("M\0d/b.md\0", "M\0x\0").as_bytes(), &mut commits, &mut touched);
-        let history = GitHistory { commits, touched, parser, running: None };
+        let history = GitHistory::with(parser, commits, touched, None);
         assert_eq!(history.last_change("d/b.md"), Some((3, "a\nb.md".to_owned())));
         assert_eq!(history.last_change("nowhere"), None);
+    }
+    #[test]
+    fn path_that_was_renamed_to_and_fro_is_followed_in_linear_time() {
+        const RENAMES: usize = 200_000;
+        let mut history = GitHistory::with(Parser::default(), Vec::new(), BTreeMap::new(), None);
+        for at in 0..RENAMES {
+            let (from, to) = if at % 2 == 0 { ("a", "b") } else { ("b", "a") };
+            history.take(format!("\u{1}c {at} p\0\0\nR100\0{from}\0{to}\0").as_bytes());
+        }
+        history.take(b"\x01c 0 \0\0\nA\0b\0A\0a\0");
+        let started = Instant::now();
+        let name = if RENAMES % 2 == 0 { "b" } else { "a" };
+        assert_eq!(history.last_change("b"), Some((RENAMES, name.to_owned())));
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn history_with_more_entries_or_bytes_than_are_kept_ends_with_an_error() {
+        let advance = |history: &mut GitHistory| history.advance(Instant::now() + Duration::from_secs(60), |_| false);
+        let new = || GitHistory::with(Parser::default(), Vec::new(), BTreeMap::new(), None);
+        let mut history = new();
+        history.take(OUTPUT.as_bytes());
+        assert_eq!(advance(&mut history), Advance::End);
+        history.parser.touches = MAX_ENTRIES;
+        history.take(b"");
+        assert_eq!(advance(&mut history), Advance::TooLong);
+        let mut history = new();
+        history.bytes = MAX_BYTES - 10;
+        history.take(b"one endless word");
+        assert_eq!(advance(&mut history), Advance::TooLong);
     }
 }

@@ -30,7 +30,8 @@ const REMOVED: [&str; 17] = [
     "GIT_REPLACE_REF_BASE",
 ];
 
-/// Overrides settings that would change the output, run a program or have git read any file.
+/// Overrides settings that would change the output, run a program or have git read any file. A repository may set
+/// `core.attributesFile` as the user may, so that the attributes of the user do not count.
 const SETTINGS: [&str; 9] = [
     "core.attributesFile=/dev/null",
     "core.quotePath=false",
@@ -69,6 +70,9 @@ pub(crate) enum GitError {
     /// The command timed out.
     #[error("git took longer than {} seconds", .0.as_secs_f32())]
     TooSlow(Duration),
+    /// The files on disk were not all read in time.
+    #[error("reading the files took longer than {} seconds; call again to continue", .0.as_secs_f32())]
+    SlowFiles(Duration),
     /// Anything else; git's message is in the log.
     #[error("git failed; the server's log has the details")]
     Failed,

@@ -64,7 +64,7 @@ impl Repository {
                 return Err(if stderr.trim().is_empty() { GitError::NoHistory } else { classify(&arguments, &stderr) });
             }
         };
-        if self.known.as_ref().is_none_or(|known| known.head != head) {
+        if self.known.as_ref().is_none_or(|known| known.head != head || known.history.has_failed()) {
             self.known = None;
             self.known = Some(HeadCache::read(&self.git, head)?);
         }
@@ -111,7 +111,8 @@ impl HeadCache {
         self.at_commits.get(&(commit, path.to_owned()))?.as_deref()
     }
 
-    /// Loads the contents of files on disk. A file with the same settled fingerprint is not read again.
+    /// Loads the contents of files on disk. A file with the same settled fingerprint is not read again. If there is no time for
+    /// all files, the next call reads the others.
     pub(crate) fn load_contents_of(
         &mut self,
         root: &SourceRoot,
@@ -124,13 +125,15 @@ impl HeadCache {
         // Of its own: reading the history may have taken all of the other time.
         let deadline = Instant::now() + self.git.patience();
         let mut unknown: Vec<(&str, Vec<String>)> = Vec::new();
+        let mut is_late = false;
         for (path, _) in files.iter().filter(|(path, fingerprint)| !is_known(path, fingerprint)) {
             let ids = root.open(path).and_then(|mut file| ids_of(&mut file, IdKind::of(&self.head), deadline));
             match ids {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(GitError::TooSlow(self.git.patience()));
+                    is_late = true;
+                    break;
                 }
-                // Deleted, or not to be read.
+                // Deleted, too large, or not to be read.
                 ids => unknown.push((path.as_str(), ids.unwrap_or_default())),
             }
         }
@@ -144,7 +147,7 @@ impl HeadCache {
             let is_settled = fingerprint.is_settled(now_ns);
             self.on_disk.insert(path.to_owned(), OnDisk { fingerprint, is_settled, contents });
         }
-        Ok(())
+        if is_late { Err(GitError::SlowFiles(self.git.patience())) } else { Ok(()) }
     }
 
     /// The contents that git may store for a file on disk; empty if it is not loaded or that cannot be told.

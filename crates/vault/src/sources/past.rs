@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::time::{Duration, Instant};
 
 use quipu_core::ports::{SourceStatus, SourcedNote, TracedSource};
 use quipu_core::staleness::SourceRef;
 
-use super::lookup::{FileFingerprint, MatchedFiles, SourceRoot};
+use super::finder::{MAX_FILES, MatchedFiles};
+use super::lookup::{FileFingerprint, SourceRoot};
 use super::pattern::SourcePattern;
 use crate::dir::FileKind;
 use crate::git::{Advance, GitError, GitHistory, HeadCache, PathChange};
@@ -17,6 +19,8 @@ pub(super) struct TraceRequest<'a> {
     pub(super) notes: &'a [SourcedNote<'a>],
     pub(super) lookups: &'a HashMap<SourceRef, MatchedFiles>,
     pub(super) now_ns: i64,
+    /// The time limit for comparing paths with references.
+    pub(super) patience: Duration,
 }
 
 /// A source and its status by git; `None` if git does not track the file.
@@ -68,13 +72,7 @@ pub(super) fn trace(
     let is_found = |history: &GitHistory, key: &String| history.last_change(key).is_some();
     let wanted: Vec<&String> = keys.iter().flatten().collect();
     let advance = head.advance(|history| wanted.iter().all(|key| is_found(history, key)));
-    if advance == Advance::TooSlow {
-        warnings.push(
-            "the git history is too long to read at once: the sources of notes that did not change lately are not checked \
-             yet; call again to continue"
-                .to_owned(),
-        );
-    }
+    warnings.extend(history_warning(advance, "the sources of notes that did not change lately are not checked"));
     let changes = last_changes(head, &keys)?;
     // The oldest commit of a shallow clone has every file, whenever it last changed.
     let is_cut_off = |head: &HeadCache, commit: usize| head.is_shallow && head.history.commit(commit).is_first;
@@ -93,12 +91,21 @@ pub(super) fn trace(
         .map(|file| (file.key.clone(), file.fingerprint))
         .collect();
     head.load_contents_of(asked.root, &files_now, asked.now_ns)?;
-    let is_all_read = read_on_for_missing(head, asked, &changes, warnings);
+    let until = Instant::now() + asked.patience;
+    let is_all_read = read_on_for_missing(head, asked, &changes, until, warnings);
 
     let mut committed: Vec<Option<Committed<'_>>> = Vec::with_capacity(asked.notes.len());
     for (note, change) in asked.notes.iter().zip(&changes) {
-        let sources = |commit: usize| candidates(head, asked, note, commit);
-        committed.push(change.map(|commit| Committed { note, commit, sources: sources(commit) }));
+        let with_sources =
+            |commit: usize| Some(Committed { note, commit, sources: candidates(head, asked, note, commit, until)? });
+        committed.push(change.and_then(with_sources));
+    }
+    if committed.iter().zip(&changes).any(|(one, change)| one.is_none() && change.is_some()) {
+        warnings.push(
+            "there are too many paths in the git history to compare them with all patterns: the sources of some notes are not \
+             checked; name folders or files instead of patterns"
+                .to_owned(),
+        );
     }
     let pairs =
         committed.iter().flatten().flat_map(|one| one.sources.iter().map(|source| (one.commit, source.key.clone())));
@@ -123,6 +130,17 @@ pub(super) fn trace(
         (None, None) => GitTrace::NotCommitted,
     };
     Ok(keys.iter().zip(&committed).map(past).collect())
+}
+
+/// A warning if the history was not read to its end.
+fn history_warning(advance: Advance, effect: &str) -> Option<String> {
+    let cause = match advance {
+        Advance::Enough | Advance::End => return None,
+        Advance::TooSlow => "is too long to read at once; call again to continue",
+        Advance::TooLong => "is too long to be read to its end",
+        Advance::Failed => "cannot be read to its end; the server's log has the details",
+    };
+    Some(format!("{effect}: the git history {cause}"))
 }
 
 /// Each note's path in the repository, if its content is that of HEAD.
@@ -161,7 +179,7 @@ fn last_changes(head: &mut HeadCache, keys: &[Option<String>]) -> Result<Vec<Opt
             continue;
         }
         // Rare, so reading the whole history is acceptable.
-        if head.advance(|_| false) == Advance::TooSlow {
+        if head.advance(|_| false) != Advance::End {
             changes.push(None);
             continue;
         }
@@ -179,24 +197,25 @@ fn read_on_for_missing(
     head: &mut HeadCache,
     asked: &TraceRequest<'_>,
     changes: &[Option<usize>],
+    until: Instant,
     warnings: &mut Vec<String>,
 ) -> bool {
     let committed = asked.notes.iter().zip(changes).filter(|(_, change)| change.is_some());
     let missing: BTreeSet<&SourceRef> = committed
         .flat_map(|(note, _)| &note.refs)
-        .filter(|named| asked.lookups[*named].files.is_empty() && in_tree(head, asked, named).is_none())
+        .filter(|named| asked.lookups[*named].files.is_empty() && in_tree(head, asked, named, until).is_none())
         .collect();
     let patterns: Vec<Vec<SourcePattern>> = missing
         .iter()
         .map(|named| asked.root.prefixes().map(|prefix| SourcePattern::new(prefix, named.as_str())).collect())
         .collect();
-    let advance = head.advance(|history| patterns.iter().all(|both| both.iter().any(|one| in_history(history, one))));
-    if advance == Advance::TooSlow {
-        warnings.push(
-            "the git history is too long to search at once for missing sources; call again to continue".to_owned(),
-        );
-    }
-    advance != Advance::TooSlow
+    let was_seen =
+        |history: &GitHistory, both: &Vec<SourcePattern>| both.iter().any(|one| in_history(history, one, until));
+    let advance = head.advance(|history| patterns.iter().all(|both| was_seen(history, both)));
+    let warning = history_warning(advance, "missing sources are not found in it");
+    let is_all_read = warning.is_none();
+    warnings.extend(warning);
+    is_all_read
 }
 
 /// Reads on to the commits of changed sources: a merged branch may have changed them in commits older than the note's.
@@ -211,47 +230,59 @@ fn read_on_for_changed(head: &mut HeadCache, committed: &[Option<Committed<'_>>]
 }
 
 /// The prefix under which HEAD has files that match a reference.
-fn in_tree<'a>(head: &HeadCache, asked: &'a TraceRequest<'_>, named: &SourceRef) -> Option<&'a str> {
-    asked.root.prefixes().find(|prefix| tree_paths(head, &SourcePattern::new(prefix, named.as_str())).next().is_some())
+fn in_tree<'a>(head: &HeadCache, asked: &'a TraceRequest<'_>, named: &SourceRef, until: Instant) -> Option<&'a str> {
+    let has_files =
+        |prefix: &&str| tree_paths(head, &SourcePattern::new(prefix, named.as_str()), until).next().is_some();
+    asked.root.prefixes().find(has_files)
 }
 
-fn in_history(history: &GitHistory, pattern: &SourcePattern) -> bool {
-    history.paths_from(pattern.start()).any(|path| pattern.names(path))
+fn in_history(history: &GitHistory, pattern: &SourcePattern, until: Instant) -> bool {
+    in_time(history.paths_from(pattern.start()), until).any(|path| pattern.names(path))
 }
 
-fn tree_paths<'a>(head: &'a HeadCache, pattern: &'a SourcePattern) -> impl Iterator<Item = &'a str> {
+fn tree_paths<'a>(head: &'a HeadCache, pattern: &'a SourcePattern, until: Instant) -> impl Iterator<Item = &'a str> {
     let start = pattern.start();
     let from = head.tree.range::<str, _>((Bound::Included(start), Bound::Unbounded)).map(|(path, _)| path.as_str());
-    from.take_while(move |path| path.starts_with(start)).filter(|path| pattern.names(path))
+    in_time(from.take_while(move |path| path.starts_with(start)), until).filter(|path| pattern.names(path))
 }
 
-/// Every path that matches the references of a note, or matched since the note last changed.
+/// Ends early when the time is over.
+fn in_time<'a>(paths: impl Iterator<Item = &'a str>, until: Instant) -> impl Iterator<Item = &'a str> {
+    paths.take_while(move |_| Instant::now() < until)
+}
+
+/// Every path that matches the references of a note, or matched since the note last changed. `None` if there was no time.
 fn candidates(
     head: &HeadCache,
     asked: &TraceRequest<'_>,
     note: &SourcedNote<'_>,
     commit: usize,
-) -> Vec<SourceCandidate> {
+    until: Instant,
+) -> Option<Vec<SourceCandidate>> {
     let mut found: BTreeMap<String, SourceCandidate> = BTreeMap::new();
     for named in &note.refs {
         let now = &asked.lookups[named];
-        let was_in = |prefix: &&str| in_history(&head.history, &SourcePattern::new(prefix, named.as_str()));
+        let was_in = |prefix: &&str| in_history(&head.history, &SourcePattern::new(prefix, named.as_str()), until);
         let prefix = match now.files.is_empty() {
             false => Some(now.prefix.as_str()),
-            true => in_tree(head, asked, named).or_else(|| asked.root.prefixes().find(was_in)),
+            true => in_tree(head, asked, named, until).or_else(|| asked.root.prefixes().find(was_in)),
         };
+        if Instant::now() >= until {
+            return None;
+        }
         let Some(prefix) = prefix else {
             // No such file ever existed.
             found.insert(named.as_str().to_owned(), SourceCandidate::exact(named.as_str(), named.as_str()));
             continue;
         };
         let pattern = SourcePattern::new(prefix, named.as_str());
-        let was_touched_since =
-            |path: &&str| head.history.touches(path).iter().any(|touch| touch.commit < commit) && pattern.names(path);
-        let gone_since = head.history.paths_from(pattern.start()).filter(was_touched_since);
+        let was_touched_since = |path: &&str| {
+            head.history.touches(path).first().is_some_and(|touch| touch.commit < commit) && pattern.names(path)
+        };
+        let gone_since = in_time(head.history.paths_from(pattern.start()), until).filter(was_touched_since);
         let now = now.files.iter().map(|file| file.key.as_str());
         let mut any = false;
-        for key in now.chain(tree_paths(head, &pattern)).chain(gone_since).take(2 * super::lookup::MAX_FILES) {
+        for key in now.chain(tree_paths(head, &pattern, until)).chain(gone_since).take(2 * MAX_FILES) {
             any = true;
             let shown = key.strip_prefix(prefix).unwrap_or(key).to_owned();
             let is_exact = key == pattern.plain;
@@ -261,7 +292,7 @@ fn candidates(
             found.insert(named.as_str().to_owned(), SourceCandidate::exact(&pattern.plain, named.as_str()));
         }
     }
-    found.into_values().collect()
+    (Instant::now() < until).then(|| found.into_values().collect())
 }
 
 impl SourceCandidate {

@@ -16,6 +16,7 @@ mod pruning;
 mod reading;
 mod rules;
 mod sharing;
+mod source_limits;
 mod sources;
 mod watching;
 mod writing;

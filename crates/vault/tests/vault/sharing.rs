@@ -136,7 +136,7 @@ fn private_note_renamed_to_the_lock_keeps_its_mode_and_text() {
         quipu_testkit::skip("only root can give a folder to another group");
         return;
     }
-    let home = Home::new(&[("a.md", "old"), ("secret.md", "a long secret")]);
+    let home = Home::new(&[("a.md", "old"), ("secret.md", "a long secret"), ("pin.md", "4711")]);
     shell(
         &home,
         "mkdir .quipu; chgrp 64010 .quipu; chmod 2770 .quipu; chmod 600 secret.md; mv secret.md .quipu/write.lock",
@@ -154,6 +154,15 @@ fn private_note_renamed_to_the_lock_keeps_its_mode_and_text() {
     shell(
         &home,
         "test \"$(cat .quipu/write.lock.refused-*)\" = 'a long secret'; test -n \"$(find .quipu/write.lock.refused-* -perm 600)\"",
+    );
+    // A text that could be the id of a process.
+    shell(&home, "rm .quipu/write.lock*; chmod 600 pin.md; mv pin.md .quipu/write.lock");
+    home.open().apply(&[replace("a.md", "new", "newer")]).unwrap();
+    let lock = home.at(".quipu/write.lock");
+    assert_eq!(lock.metadata().unwrap().mode() & 0o777, 0o660);
+    shell(
+        &home,
+        "test \"$(cat .quipu/write.lock.refused-*)\" = 4711; test -n \"$(find .quipu/write.lock.refused-* -perm 600)\"",
     );
 }
 

@@ -16,25 +16,25 @@ const DAY_NS: i64 = 86_400_000_000_000;
 const START_S: i64 = 1_700_000_000;
 
 /// A folder with a repository, and the vault in it.
-struct TestRepository {
+pub(crate) struct TestRepository {
     folder: TempDir,
-    sources: FolderSources,
+    pub(crate) sources: FolderSources,
 }
 
 impl TestRepository {
     /// A vault that is the repository.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_vault("")
     }
 
     /// A vault in a folder of the repository.
-    fn with_vault(vault: &str) -> Self {
+    pub(crate) fn with_vault(vault: &str) -> Self {
         let desk = Self::without_git(vault);
         desk.git(&["init", "-q", "-b", "main"], 0);
         desk
     }
 
-    fn without_git(vault: &str) -> Self {
+    pub(crate) fn without_git(vault: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let vault = folder.path().join(vault);
         std::fs::create_dir_all(&vault).unwrap();
@@ -42,12 +42,12 @@ impl TestRepository {
         Self { folder, sources }
     }
 
-    fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.folder.path()
     }
 
     /// Does some steps, one a line: `write PATH TEXT`, `delete PATH`, `move FROM TO`, `commit DAY`, `git ARGUMENTS`.
-    fn steps(&self, steps: &str) -> &Self {
+    pub(crate) fn steps(&self, steps: &str) -> &Self {
         for line in steps.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words: Vec<&str> = line.split(' ').collect();
             let path = |at: usize| self.root().join(words[at]);
@@ -74,12 +74,12 @@ impl TestRepository {
         git(self.root(), arguments, day);
     }
 
-    fn remember(&self, refs: &[&str]) -> Vec<SourceVersion> {
+    pub(crate) fn remember(&self, refs: &[&str]) -> Vec<SourceVersion> {
         self.sources.versions(&parse(refs))
     }
 
     /// What became of the sources of the note `doc.md`: `path: what`, and warnings last.
-    fn trace(&self, refs: &[&str], remembered: &[SourceVersion]) -> Vec<String> {
+    pub(crate) fn trace(&self, refs: &[&str], remembered: &[SourceVersion]) -> Vec<String> {
         let path = VaultPath::parse("doc.md").unwrap();
         let note = SourcedNote { path: &path, refs: parse(refs), remembered };
         let traced = self.sources.trace(std::slice::from_ref(&note));
@@ -105,7 +105,7 @@ fn git(folder: &Path, arguments: &[&str], day: i64) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn parse(refs: &[&str]) -> Vec<SourceRef> {
+pub(crate) fn parse(refs: &[&str]) -> Vec<SourceRef> {
     refs.iter().map(|text| SourceRef::parse(text).unwrap()).collect()
 }
 
@@ -459,7 +459,7 @@ fn hanging_git(desk: &TestRepository, command: &str) -> GitOptions {
 }
 
 /// A program that runs a line of a shell before git.
-fn git_that(desk: &TestRepository, first: &str) -> PathBuf {
+pub(crate) fn git_that(desk: &TestRepository, first: &str) -> PathBuf {
     let program = desk.root().join(".git/first");
     std::fs::write(&program, format!("#!/bin/sh\n{first}\nexec git \"$@\"\n")).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -479,7 +479,11 @@ fn slow_git_yields_no_baseline_and_leaves_no_process() {
         let traced = desk.trace(&["a.rs", "b.rs"], &remembered);
         assert!(started.elapsed() < Duration::from_secs(30), "{command}: {:?}", started.elapsed());
         assert_eq!(traced[..2], ["a.rs: unknown", "b.rs: unknown"], "{command}");
-        let warning = if command == "log" { "not checked yet" } else { "cannot tell whether sources changed" };
+        let warning = if command == "log" {
+            "are not checked: the git history is too long"
+        } else {
+            "cannot tell whether sources changed"
+        };
         assert!(traced[2].contains(warning), "{command}: {traced:?}");
         // What was there when the index looked, and is not now, has changed whatever git would say.
         desk.steps("write b.rs 2");
