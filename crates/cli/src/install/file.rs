@@ -85,7 +85,7 @@ impl ConfigFile {
         self.change(after.with_context(|| self.as_it_is())?).map(Some)
     }
 
-    /// The same for settings that came with a project: an existing entry keeps harmless fields only. Returns the removed ones, too.
+    /// Like [`Self::with`], for settings that came with a project: an existing entry keeps harmless fields only. Returns the removed ones, too.
     pub(crate) fn with_harmless(
         &self,
         name: &str,

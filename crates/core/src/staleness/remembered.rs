@@ -10,7 +10,7 @@ use crate::ports::{SourceStatus, TracedSource};
 /// In place of the hash of a source that was not read: it is too large, or there was no time.
 pub const NOT_READ: ContentHash = ContentHash([0; 32]);
 
-/// The same for a reference: it may name more files than are listed.
+/// In place of the hash of a reference that was not searched: it may name more files than are listed.
 pub const NOT_SEARCHED: ContentHash = ContentHash([0xff; 32]);
 
 /// The versions to store for a new version of a note: its sources now. A deleted source that the note still names keeps its
