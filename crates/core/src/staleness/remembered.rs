@@ -123,10 +123,13 @@ mod tests {
         let (same, unknown) = (SourceStatus::Same, SourceStatus::Unknown);
         assert_eq!(status(&all, &now), expected([same, unknown, unknown, changed]));
         let then = [version("a.rs", "1"), not_read("b.rs", NOT_READ), unsearched.clone()];
-        assert_eq!(status(&then, &[&all[..], &[new.clone()]].concat()), expected([same, unknown, unknown, unknown]));
+        assert_eq!(
+            status(&then, &[&all[..], std::slice::from_ref(&new)].concat()),
+            expected([same, unknown, unknown, unknown])
+        );
         let with_new = [&all[..], &[new]].concat();
         assert_eq!(
-            status(&with_new, &[&all[..], &[unsearched.clone()]].concat()),
+            status(&with_new, &[&all[..], std::slice::from_ref(&unsearched)].concat()),
             expected([same, same, unknown, unknown])
         );
         assert_eq!(to_remember(&refs, Vec::new(), &[unsearched]), []);
