@@ -21,8 +21,8 @@ use crate::install::{self, CLIENTS, Client, ConfigFile, Home, Launch, SettingsCh
 /// Adds this program and the vault to the client's settings, shows the change, and starts the server once to test it.
 /// Everything else in the settings stays, comments included, and a backup of the file is kept. An existing entry keeps its
 /// flags and its other fields. With --scope project the entry is added to the project's settings (claude-code, cursor,
-/// vscode), with paths relative to the project; there, an existing entry keeps only what cannot change the program that is
-/// run, such as --read-only, since it came with the project.
+/// vscode), with paths relative to the project; there, an existing entry keeps its flags and only the fields that cannot
+/// change the program that is run, since it came with the project.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,9 +36,9 @@ Examples:
   quipu install --list                            list connected clients and check them
 
 JSON fields:
-  {client, scope, file, changed, backup, kept_flags, removed, tools}; removed are the fields and
-  flags that a project's entry lost, and tools is the number of tools that the server listed, or
-  null if it was not tested
+  {client, scope, file, changed, backup, kept_flags, removed, tools}; removed are the fields that
+  a project's entry lost, and tools is the number of tools that the server listed, or null if it
+  was not tested
   with --list: [{client, scope, file, name, program, vault, state}]; state is \"ok\",
   \"program_missing\" or \"vault_missing\"")]
 pub(crate) struct Install {
@@ -157,7 +157,7 @@ impl Install {
         let keeps = self.flags.is_empty() && !self.force;
         let is_new = self.force || existing_server(file, &self.name)?.is_none();
         let mut kept = if keeps { existing_flags(file, &self.name)? } else { Vec::new() };
-        let mut removed = if target.project.is_some() { drop_project_flags(&mut kept) } else { Vec::new() };
+        let mut removed = Vec::new();
         if !self.toolsets.is_empty() {
             drop_toolsets(&mut kept);
         }
@@ -169,7 +169,7 @@ impl Install {
             None => file.with(&self.name, &launch)?,
             Some(_) => {
                 let (change, fields) = file.with_harmless(&self.name, &launch)?;
-                removed.splice(..0, fields);
+                removed = fields;
                 change
             }
         };
@@ -399,21 +399,6 @@ fn drop_toolsets(flags: &mut Vec<String>) {
     if let Some(place) = flags.iter().position(|flag| flag == TOOLSETS) {
         flags.drain(place..flags.len().min(place + 2));
     }
-}
-
-/// Removes the flags that the author of a project may not choose, and returns them: some open a port, or name a database.
-fn drop_project_flags(flags: &mut Vec<String>) -> Vec<String> {
-    let mut removed = Vec::new();
-    let mut words = std::mem::take(flags).into_iter().peekable();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--read-only" | "--no-watch" => flags.push(word),
-            TOOLSETS => flags.extend([Some(word), words.next()].into_iter().flatten()),
-            _ if word.starts_with("--toolsets=") => flags.push(word),
-            _ => removed.push(word),
-        }
-    }
-    removed
 }
 
 /// The flags of the existing server of that name, which stay unless the user gives others: one may be `--read-only`.
