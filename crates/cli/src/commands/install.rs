@@ -36,9 +36,9 @@ Examples:
   quipu install --list                            list connected clients and check them
 
 JSON fields:
-  {client, scope, file, changed, backup, kept_flags, removed, tools}; removed are the fields that
-  a project's entry lost, and tools is the number of tools that the server listed, or null if it
-  was not tested
+  {client, scope, file, changed, backup, kept_flags, removed, tools}; removed are the fields
+  that a project's entry lost, and tools is the number of tools that the server listed, or
+  null if it was not tested
   with --list: [{client, scope, file, name, program, vault, state}]; state is \"ok\",
   \"program_missing\" or \"vault_missing\"")]
 pub(crate) struct Install {

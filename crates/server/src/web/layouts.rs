@@ -35,7 +35,7 @@ pub(super) struct Layouts {
     progress: Mutex<LayoutProgress>,
     has_settled: Condvar,
     /// The last draft. Held while it is made: a second tab waits for it instead of making it too.
-    draft: Mutex<Option<Draft>>,
+    draft: Mutex<Option<DraftLayout>>,
 }
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ struct Known {
     positions: Arc<FxHashMap<u64, Point>>,
 }
 
-struct Draft {
+struct DraftLayout {
     shape: u64,
     /// How many graphs were laid out before: the next one brings positions to start from.
     made: u64,
@@ -125,7 +125,7 @@ impl Layouts {
         let before = before.unwrap_or_else(|| Arc::new(self.read().unwrap_or_default()));
         let nodes = nodes(graph, &seeds, &before);
         let arranged = Arranged { layout: Arc::new(draft(&nodes, &pairs(graph))), settled: keeps_known(&nodes) };
-        Ok(kept.insert(Draft { shape, made, arranged }).arranged.clone())
+        Ok(kept.insert(DraftLayout { shape, made, arranged }).arranged.clone())
     }
 
     fn want(self: &Arc<Self>, progress: &mut LayoutProgress, graph: &Arc<WholeGraph>) -> std::io::Result<()> {
