@@ -40,6 +40,7 @@ pub use read_note::{decode, read_note};
 pub(crate) use rewrite::rewrite_sites;
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
+pub(crate) use tags::distinct as distinct_tags;
 pub use title::{TitleRule, TitleSource};
 pub use wikilink::can_be_linked;
 pub(crate) use wikilink::wikilink_target;
