@@ -36,6 +36,9 @@ pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_c
     // What is left of `room` at a position: embeds that stay as written are many, and each character is counted once.
     let (mut counted, mut left) = (0, max_chars);
     for site in embeds(content) {
+        if site.range.start < passed {
+            continue;
+        }
         left = left.saturating_sub(content[counted..site.range.start].chars().count());
         counted = site.range.start;
         if left == 0 {
@@ -58,8 +61,12 @@ pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_c
     (resolved, passed + rest.len())
 }
 
-fn embeds(content: &str) -> impl Iterator<Item = LinkSite> {
-    link_sites(content).into_iter().filter(|site| site.link.syntax == LinkSyntax::Embed)
+/// By their start, so that of two that are nested the outer one is first.
+fn embeds(content: &str) -> Vec<LinkSite> {
+    let mut sites = link_sites(content);
+    sites.retain(|site| site.link.syntax == LinkSyntax::Embed);
+    sites.sort_by_key(|site| site.range.start);
+    sites
 }
 
 struct EmbedResolver<'c> {
@@ -82,6 +89,9 @@ impl EmbedResolver<'_> {
         let mut resolved = String::with_capacity(content.len());
         let mut passed = 0;
         for site in embeds(content) {
+            if site.range.start < passed {
+                continue;
+            }
             let Some(text) = self.embedded(&site.link.target, site.link.fragment.as_deref()) else { continue };
             resolved.push_str(&content[passed..site.range.start]);
             resolved.push_str(&text);
