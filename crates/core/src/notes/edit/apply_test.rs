@@ -73,11 +73,16 @@ fn tags_of_a_long_list_are_edited_in_linear_time() {
     let in_brackets = format!("---\ntags: [{}]\n---\n{body}", tags.join(", "));
     for text in [&below, &in_brackets] {
         let started = std::time::Instant::now();
+        assert_eq!(parse::frontmatter_tags_of(text).len(), 40_000);
+        let reading = started.elapsed();
+        let started = std::time::Instant::now();
         let added = edited(text, Edit::AddTags { tags: new(2_000) });
         assert!(added.contains("new1999"));
         let removed = edited(&added, Edit::RemoveTags { tags: tags[1..20_000].to_vec() });
         assert_eq!(parse::frontmatter_tags_of(&removed).len(), 40_000 + 2_000 - 19_999);
-        assert!(started.elapsed().as_secs() < 4, "{:?} in {:.20}", started.elapsed(), text);
+        // Each edit reads the text a few times.
+        let editing = started.elapsed();
+        assert!(editing < reading * 60, "{editing:?}, and {reading:?} to read {text:.20}");
     }
 }
 
