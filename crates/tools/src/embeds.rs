@@ -1,10 +1,11 @@
 //! Shows embedded notes in place: `![[x]]`, `![[x#heading]]` and `![[x#^block]]` become the text they stand for.
 
 use quipu_core::index::Snapshot;
-use quipu_core::model::{Link, LinkSyntax, NoteKey};
+use quipu_core::model::{LinkSyntax, NoteKey};
 use quipu_core::notes::find_section;
 use quipu_core::parse::{LinkSite, link_sites};
 use quipu_core::{ReadNote, quoted};
+use rustc_hash::FxHashMap;
 
 use crate::tool::Call;
 use crate::truncate::{beginning, truncate};
@@ -21,20 +22,35 @@ const MAX_DEPTH: usize = 3;
 /// A part of a note's text with its embedded notes in place, together at most `max_chars` characters, and how many bytes of
 /// `content` it covers. Attachments, broken embeds and cycles stay as written.
 pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_chars: usize) -> (String, usize) {
-    let mut resolver =
-        EmbedResolver { call, snapshot: &read.snapshot, open: vec![read.key], room: 0, to_read: MAX_EMBEDDED, left: 0 };
+    let mut resolver = EmbedResolver {
+        call,
+        snapshot: &read.snapshot,
+        embedded_by: FxHashMap::default(),
+        open: vec![read.key],
+        room: 0,
+        to_read: MAX_EMBEDDED,
+        left: 0,
+    };
     let mut resolved = String::with_capacity(content.len());
     let (mut passed, mut room, mut to_add) = (0, max_chars, MAX_ADDED);
+    // What is left of `room` at a position: embeds that stay as written are many, and each character is counted once.
+    let (mut counted, mut left) = (0, max_chars);
     for site in embeds(content) {
-        let before = &content[passed..site.range.start];
-        let Some(left) = room.checked_sub(before.chars().count()).filter(|left| *left > 0) else { break };
+        if site.range.start < passed {
+            continue;
+        }
+        left = left.saturating_sub(content[counted..site.range.start].chars().count());
+        counted = site.range.start;
+        if left == 0 {
+            break;
+        }
         resolver.room = to_add.min(left);
         let Some(text) = resolver.embedded(&site.link.target, site.link.fragment.as_deref()) else { continue };
-        resolved.push_str(before);
+        resolved.push_str(&content[passed..site.range.start]);
         resolved.push_str(&text);
-        passed = site.range.end;
         to_add -= to_add.min(left) - resolver.room;
         room = left.saturating_sub(text.chars().count());
+        (passed, counted, left) = (site.range.end, site.range.end, room);
     }
     let rest = beginning(&content[passed..], room);
     resolved.push_str(rest);
@@ -45,13 +61,19 @@ pub(crate) fn with_embeds(call: &Call<'_>, read: &ReadNote, content: &str, max_c
     (resolved, passed + rest.len())
 }
 
-fn embeds(content: &str) -> impl Iterator<Item = LinkSite> {
-    link_sites(content).into_iter().filter(|site| site.link.syntax == LinkSyntax::Embed)
+/// By their start, so that of two that are nested the outer one is first.
+fn embeds(content: &str) -> Vec<LinkSite> {
+    let mut sites = link_sites(content);
+    sites.retain(|site| site.link.syntax == LinkSyntax::Embed);
+    sites.sort_by_key(|site| site.range.start);
+    sites
 }
 
 struct EmbedResolver<'c> {
     call: &'c Call<'c>,
     snapshot: &'c Snapshot,
+    /// For each note that was shown, the notes that it embeds, by the target as written.
+    embedded_by: FxHashMap<NoteKey, FxHashMap<&'c str, NoteKey>>,
     /// The notes that are being shown, outermost first.
     open: Vec<NoteKey>,
     /// Characters that embedded notes may still add.
@@ -67,6 +89,9 @@ impl EmbedResolver<'_> {
         let mut resolved = String::with_capacity(content.len());
         let mut passed = 0;
         for site in embeds(content) {
+            if site.range.start < passed {
+                continue;
+            }
             let Some(text) = self.embedded(&site.link.target, site.link.fragment.as_deref()) else { continue };
             resolved.push_str(&content[passed..site.range.start]);
             resolved.push_str(&text);
@@ -79,8 +104,12 @@ impl EmbedResolver<'_> {
     /// The text of an embedded note or of its section; `None` if it stays as written.
     fn embedded(&mut self, target: &str, fragment: Option<&str>) -> Option<String> {
         let source = *self.open.last()?;
-        let is_it = |link: &Link| link.syntax == LinkSyntax::Embed && link.target == target;
-        let key = self.snapshot.links(source).find(|resolved| is_it(resolved.link))?.target?;
+        let snapshot = self.snapshot;
+        let embedded = self.embedded_by.entry(source).or_insert_with(|| {
+            let embeds = snapshot.links(source).filter(|resolved| resolved.link.syntax == LinkSyntax::Embed);
+            embeds.filter_map(|resolved| Some((resolved.link.target.as_str(), resolved.target?))).collect()
+        });
+        let key = *embedded.get(target)?;
         if self.open.contains(&key) || self.open.len() > MAX_DEPTH || self.room == 0 || self.to_read == 0 {
             self.left += 1;
             return None;

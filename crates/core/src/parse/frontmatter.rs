@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn invalid_frontmatter_is_text_with_a_warning() {
         for (text, warning) in [
-            ("---\na: 1\na: 2\n---\nx", "the frontmatter is not valid YAML (line 3: duplicate key `a`)"),
+            ("---\na: 1\na: 2\n---\nx", "the frontmatter is not valid YAML (line 3: duplicate key \"a\")"),
             ("---\ntitle: foo: bar\n---\n", "the frontmatter is not valid YAML (line 2: "),
             ("---\na:\n\t- b\n---\n", "the frontmatter is not valid YAML (line 3: "),
             ("---\nJust prose.\n---\n", "the frontmatter is not a mapping of `key: value` lines"),

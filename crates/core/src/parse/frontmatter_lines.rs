@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::SpliceError;
 use super::frontmatter::{self, Block, newline, next_line};
 use super::old_list::{ItemBytes, OldList};
@@ -105,7 +107,7 @@ fn with_value_after_key(text: &[u8], lines: &EntryLines, value: &str) -> Vec<u8>
 /// A list in brackets with items added at its end; `None` if an old item does not stay.
 fn with_flow_items_added(text: &[u8], block: &Block, entry: &YamlEntry, items: &[String]) -> Option<Vec<u8>> {
     let added = items.get(entry.scalars.len()..)?;
-    let is_kept = entry.scalars.iter().zip(items).all(|(scalar, item)| says_tag(scalar, item));
+    let is_kept = entry.scalars.iter().zip(items).all(|(scalar, item)| tag_of(scalar) == item);
     if !is_kept || !matches!(&entry.value, Value::List(items) if items.len() == entry.scalars.len()) {
         return None;
     }
@@ -120,7 +122,9 @@ fn with_flow_items_added(text: &[u8], block: &Block, entry: &YamlEntry, items: &
 
 /// The items as they are written in the old list, or as new ones.
 fn kept_items(text: &[u8], block: &Block, entry: &YamlEntry, items: &[String]) -> Vec<String> {
-    let written = |item: &String| match entry.scalars.iter().find(|scalar| says_tag(scalar, item)) {
+    // The first of several equal ones.
+    let old: FxHashMap<&str, &ScalarSite> = entry.scalars.iter().rev().map(|scalar| (tag_of(scalar), scalar)).collect();
+    let written = |item: &String| match old.get(item.as_str()) {
         Some(scalar) => {
             let range = block.yaml.start + scalar.range.start..block.yaml.start + scalar.range.end;
             String::from_utf8_lossy(&text[range]).into_owned()
@@ -130,9 +134,9 @@ fn kept_items(text: &[u8], block: &Block, entry: &YamlEntry, items: &[String]) -
     items.iter().map(written).collect()
 }
 
-/// Whether an item of a list is this tag.
-pub(super) fn says_tag(scalar: &ScalarSite, tag: &str) -> bool {
-    scalar.text.trim_start_matches('#') == tag
+/// The tag that an item of a list is.
+pub(super) fn tag_of(scalar: &ScalarSite) -> &str {
+    scalar.text.trim_start_matches('#')
 }
 
 /// Writes a list on the lines below its key, indented like the old list. Comments in the old list stay, those of removed

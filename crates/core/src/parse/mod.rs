@@ -40,6 +40,7 @@ pub use read_note::{decode, read_note};
 pub(crate) use rewrite::rewrite_sites;
 pub use rewrite::{RefusedTarget, Rewritten, rewrite_targets};
 pub use splice::{FrontmatterEdit, SpliceError, splice_frontmatter};
+pub(crate) use tags::distinct as distinct_tags;
 pub use title::{TitleRule, TitleSource};
 pub use wikilink::can_be_linked;
 pub(crate) use wikilink::wikilink_target;
@@ -49,11 +50,12 @@ use std::ops::Range;
 use crate::model::{Link, LinkSyntax, Section, Tag, TextCounts, Value};
 
 /// Increased whenever the same text would give other parts, so that stored notes are parsed again.
-pub const PARSER_VERSION: u32 = 8;
+pub const PARSER_VERSION: u32 = 9;
 
 /// Limits for one note, far more than people write. In a generated file the rest stays text: each part takes many times
 /// the memory of its bytes.
 const MAX_TAGS: usize = 10_000;
+const MAX_ALIASES: usize = 10_000;
 const MAX_LINKS: usize = 50_000;
 const MAX_HEADINGS: usize = 50_000;
 
@@ -106,6 +108,8 @@ pub fn parse(text: &str) -> Parsed {
         ));
     }
     cap(&mut tags, MAX_TAGS, "tags", &mut warnings);
+    let mut aliases = front.aliases;
+    cap(&mut aliases, MAX_ALIASES, "aliases", &mut warnings);
     cap(&mut links, MAX_LINKS, "links", &mut warnings);
     cap(&mut headings, MAX_HEADINGS, "headings", &mut warnings);
     let first_heading = headings.iter().find(|heading| heading.level == 1 && !heading.hidden);
@@ -113,7 +117,7 @@ pub fn parse(text: &str) -> Parsed {
         title: front.title,
         first_heading: first_heading.map(|heading| heading.text.clone()).filter(|text| !text.is_empty()),
         tags,
-        aliases: front.aliases,
+        aliases,
         properties: front.properties,
         links,
         sections: sections::split(text, body_start, headings),

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
+use super::covers;
 use super::frontmatter::{Block, newline};
-use super::frontmatter_lines::{EntryLines, line_end, says_tag};
+use super::frontmatter_lines::{EntryLines, line_end, tag_of};
 use super::scalar::{self, QuoteStyle, resolve_plain};
 use super::yaml::{ScalarSite, YamlEntry};
 use crate::model::Value;
@@ -35,11 +38,9 @@ impl OldList {
     /// Reads the lines of an entry's value, from the line on which the value starts.
     pub(super) fn read(text: &[u8], block: &Block, lines: &EntryLines, entry: &YamlEntry) -> Self {
         let offset = block.yaml.start;
-        let scalars: Vec<(&ScalarSite, Range<usize>)> = entry
-            .scalars
-            .iter()
-            .map(|scalar| (scalar, offset + scalar.range.start..offset + scalar.range.end))
-            .collect();
+        // In the order of the text, so that each line looks up its own.
+        let in_text = |scalar: &ScalarSite| offset + scalar.range.start..offset + scalar.range.end;
+        let ranges: Vec<Range<usize>> = entry.scalars.iter().map(in_text).collect();
         let mut read = Self { lines: Vec::new() };
         let mut start = lines.value.start;
         if lines.value.is_empty() {
@@ -54,17 +55,17 @@ impl OldList {
         while start < end {
             let (line_end, next) = line_end(text, start);
             let (line_end, next) = (line_end.min(end), next.min(end));
-            let mut here = scalars.iter().filter(|(_, range)| range.start < line_end && range.end > start);
+            let first = ranges.partition_point(|range| range.end <= start);
+            let mut here = ranges[first..].iter().take_while(|range| range.start < line_end);
             let item = match (here.next(), here.next()) {
-                (Some((scalar, range)), None) if range.start >= start && range.end <= line_end => {
+                (Some(range), None) if range.start >= start && range.end <= line_end => {
                     let is_item = text[start..range.start].trim_ascii() == b"-";
-                    is_item.then(|| ((*scalar).clone(), range.clone()))
+                    is_item.then(|| (entry.scalars[first].clone(), range.clone()))
                 }
                 _ => None,
             };
-            let is_in_scalar = |at: usize| scalars.iter().any(|(_, range)| range.contains(&at));
             let begins = |at: &usize| {
-                text[*at] == b'#' && !is_in_scalar(*at) && (*at == start || text[at - 1].is_ascii_whitespace())
+                text[*at] == b'#' && !covers(&ranges, *at) && (*at == start || text[at - 1].is_ascii_whitespace())
             };
             let comment = (start..line_end).find(begins).map(|at| at..line_end);
             read.lines.push(ListLine { range: start..next, item, comment });
@@ -82,32 +83,34 @@ impl OldList {
     pub(super) fn with_items(&self, (items, bytes): (&[String], ItemBytes), indent: usize, text: &[u8]) -> Vec<u8> {
         let (margin, newline) = (" ".repeat(indent), newline(text));
         let mut written = Vec::new();
-        let mut rest = self.lines.as_slice();
+        let mut lines_of_tag: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
+        for (at, line) in self.lines.iter().enumerate() {
+            if let Some((scalar, _)) = &line.item {
+                lines_of_tag.entry(tag_of(scalar)).or_default().push(at);
+            }
+        }
+        let mut passed = 0;
         for item in items {
-            let Some(at) = rest.iter().position(|line| line.says(item)) else {
+            let lines = lines_of_tag.get(item.as_str()).map(Vec::as_slice).unwrap_or_default();
+            let Some(at) = lines.get(lines.partition_point(|at| *at < passed)).copied() else {
                 let line = format!("{margin}- {}{newline}", scalar::write(item, QuoteStyle::Plain, false));
                 written.extend_from_slice(line.as_bytes());
                 continue;
             };
-            let (passed, line) = (&rest[..at], &rest[at]);
-            passed.iter().for_each(|line| written.extend_from_slice(&line.without_item(indent, text)));
+            let line = &self.lines[at];
+            self.lines[passed..at].iter().for_each(|line| written.extend_from_slice(&line.without_item(indent, text)));
             match bytes {
                 ItemBytes::Kept => written.extend_from_slice(&text[line.range.clone()]),
                 ItemBytes::AsText => written.extend_from_slice(&line.with_item(item, text)),
             }
-            rest = &rest[at + 1..];
+            passed = at + 1;
         }
-        rest.iter().for_each(|line| written.extend_from_slice(&line.without_item(indent, text)));
+        self.lines[passed..].iter().for_each(|line| written.extend_from_slice(&line.without_item(indent, text)));
         written
     }
 }
 
 impl ListLine {
-    /// Whether its item is this one.
-    fn says(&self, item: &str) -> bool {
-        self.item.as_ref().is_some_and(|(scalar, _)| says_tag(scalar, item))
-    }
-
     /// The line with its item as text.
     fn with_item(&self, item: &str, text: &[u8]) -> Vec<u8> {
         let line = text[self.range.clone()].to_vec();

@@ -280,8 +280,8 @@ proptest! {
 }
 
 #[test]
-fn tags_links_and_headings_are_capped_with_a_warning() {
-    use super::{MAX_HEADINGS, MAX_LINKS, MAX_TAGS};
+fn tags_aliases_links_and_headings_are_capped_with_a_warning() {
+    use super::{MAX_ALIASES, MAX_HEADINGS, MAX_LINKS, MAX_TAGS};
     let repeat = |count: usize, part: fn(usize) -> String| (0..count).map(part).collect::<String>();
     let text = repeat(MAX_TAGS + 5, |n| format!("#t{n} "))
         + &repeat(MAX_LINKS + 5, |n| format!("[[{n}]] "))
@@ -295,6 +295,11 @@ fn tags_links_and_headings_are_capped_with_a_warning() {
     assert_eq!(link_sites(&text).len(), MAX_LINKS);
     let at_limit = repeat(MAX_TAGS, |n| format!("#t{n} ")) + &repeat(MAX_LINKS, |n| format!("[[{n}]] "));
     assert!(parse(&at_limit).warnings.is_empty());
+    let names = |count: usize| parse(&format!("---\naliases:\n{}---\n", repeat(count, |n| format!("- a{n}\n"))));
+    let (at_limit, beyond) = (names(MAX_ALIASES), names(MAX_ALIASES + 5));
+    assert_eq!((at_limit.aliases.len(), at_limit.warnings.len()), (MAX_ALIASES, 0));
+    assert_eq!((beyond.aliases.len(), beyond.warnings.len()), (MAX_ALIASES, 1));
+    assert!(beyond.warnings[0].contains("10000 aliases"), "{:?}", beyond.warnings);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(super) fn frontmatter_tags(value: &Value) -> Vec<String> {
 }
 
 /// The first `limit` tags, without duplicates: the first spelling wins.
-pub(super) fn distinct(names: impl IntoIterator<Item = impl AsRef<str>>, limit: usize) -> Vec<Tag> {
+pub(crate) fn distinct(names: impl IntoIterator<Item = impl AsRef<str>>, limit: usize) -> Vec<Tag> {
     let mut seen = FxHashSet::default();
     let tags = names.into_iter().map(|name| Tag::new(name.as_ref()));
     tags.filter(|tag| !tag.name.is_empty() && seen.insert(tag.folded.clone())).take(limit).collect()

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::note_history::{NoteHistory, WriteOrigin};
 use crate::RequestKey;
 use crate::model::{ContentHash, FileStat, VaultPath, Warning};
+use crate::quote::named;
 
 /// Reads and changes the files of one vault. Nothing else in the program opens them.
 ///
@@ -315,7 +316,7 @@ pub enum TrashReason {
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The file system returned an error.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {}: {source}", named(.path))]
     Read {
         /// The path, from the vault's root.
         path: String,
@@ -333,23 +334,24 @@ pub enum VaultError {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The file is not the version the writer had seen.
-    #[error("{path} was changed elsewhere since it was last read")]
+    #[error("{} was changed elsewhere since it was last read", named(.path.as_str()))]
     Changed { path: VaultPath },
     /// The new path is taken.
-    #[error("{existing} exists")]
+    #[error("{} exists", named(.existing.as_str()))]
     Exists {
         /// The existing file, in its exact spelling.
         existing: VaultPath,
     },
     /// The file does not exist.
-    #[error("{path} no longer exists")]
+    #[error("{} no longer exists", named(.path.as_str()))]
     Missing { path: VaultPath },
     /// The vault's rules exclude the path: hidden, ignored, excluded, reserved, or behind a link out of the vault.
-    #[error("cannot write {path}: {reason}")]
+    #[error("cannot write {}: {reason}", named(.path.as_str()))]
     Refused { path: VaultPath, reason: &'static str },
     /// The vault holds as much as it may hold.
     #[error(
-        "cannot write {path}: the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`"
+        "cannot write {}: the graph has reached its limit of {limit}; an administrator can raise it with `quipu graph limit`",
+        named(.path.as_str())
     )]
     Full {
         path: VaultPath,
@@ -357,7 +359,10 @@ pub enum WriteError {
         limit: String,
     },
     /// Another process held the write lock for longer than a writer waits.
-    #[error("cannot write {path}: {holder} holds the write lock of the vault; retry, and end that process if it hangs")]
+    #[error(
+        "cannot write {}: {holder} holds the write lock of the vault; retry, and end that process if it hangs",
+        named(.path)
+    )]
     Busy {
         /// The path to be written, from the vault's root.
         path: String,
@@ -365,14 +370,14 @@ pub enum WriteError {
         holder: String,
     },
     /// The file system returned an error: read-only, full, no permission.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {}: {source}", named(.path))]
     Write {
         /// The path that was written, from the vault's root.
         path: String,
         source: std::io::Error,
     },
     /// The database of the notes did not answer, or refused.
-    #[error("cannot write {path}: {reason}")]
+    #[error("cannot write {}: {reason}", named(.path))]
     Database {
         /// The path to be written, from the vault's root.
         path: String,

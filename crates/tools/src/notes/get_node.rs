@@ -345,6 +345,26 @@ All around [[GraphCore]].
     }
 
     #[test]
+    fn embeds_inside_an_embed_are_shown_without_an_error() {
+        let harness = Harness::new("//- a.md\n![[b|x ![[c]] y]] end\n//- b.md\nB\n//- c.md\nC\n");
+        let answer = harness.call("get_node", json!({"id": "a.md", "resolve_embeds": true}));
+        assert!(answer["content"].as_str().unwrap().ends_with(" end\n"), "{answer}");
+    }
+
+    #[test]
+    fn embeds_of_a_note_with_many_links_are_resolved_in_linear_time() {
+        let links = (0..40_000).map(|number| format!("- n{number}\n")).collect::<String>();
+        let harness = Harness::new(&format!("//- a.md\n---\nreferences:\n{links}---\n{}\n", "![[x]]".repeat(6_000)));
+        let time = |resolve_embeds: bool| {
+            let started = std::time::Instant::now();
+            harness.call("get_document", json!({"path": "a.md", "resolve_embeds": resolve_embeds}));
+            started.elapsed()
+        };
+        let (plain, resolved) = (time(false), time(true));
+        assert!(resolved < plain * 3 + std::time::Duration::from_millis(200), "{resolved:?}, and {plain:?} as written");
+    }
+
+    #[test]
     fn embedded_notes_count_for_max_chars() {
         let long = "word ".repeat(4_000);
         let harness = Harness::new(&format!(

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
+use rustc_hash::FxHashSet;
 
 use super::find::{self, EditProblem};
 use super::{Edit, Position};
-use crate::model::{Tag, fold};
+use crate::model::Tag;
 use crate::parse::{self, FrontmatterEdit, OutlineHeading, SpliceError};
 
 /// A note after its edits.
@@ -82,11 +83,12 @@ fn apply(bytes: &[u8], edit: &Edit, warnings: &mut Vec<String>) -> Result<Vec<u8
         }
         Edit::AddTags { tags } => {
             let present: Vec<Tag> = parse::frontmatter_tags_of(text).iter().map(|tag| Tag::new(tag)).collect();
-            let is_new = |tag: &String| present.iter().all(|present| present.folded != fold(tag));
-            let added = distinct(tags.iter()).into_iter().filter(is_new);
-            let names = present.iter().map(|tag| tag.name.clone());
+            let known: FxHashSet<&str> = present.iter().map(|tag| tag.folded.as_str()).collect();
+            let is_new = |tag: &Tag| !known.contains(tag.folded.as_str());
+            let added = parse::distinct_tags(tags, usize::MAX).into_iter().filter(is_new);
+            let names = present.iter().cloned().chain(added).map(|tag| tag.name);
             warnings.extend(find::tags_with_space(tags));
-            splice(bytes, FrontmatterEdit::Tags(names.chain(added).collect()))?
+            splice(bytes, FrontmatterEdit::Tags(names.collect()))?
         }
         Edit::RemoveTags { tags } => remove_tags(bytes, text, tags, warnings)?,
         Edit::SetTask { text: wanted, done } => {
@@ -112,28 +114,16 @@ fn splice(bytes: &[u8], edit: FrontmatterEdit) -> Result<Vec<u8>, Refused> {
     parse::splice_frontmatter(bytes, &[edit]).map_err(Refused::Frontmatter)
 }
 
-fn distinct<'t>(tags: impl Iterator<Item = &'t String>) -> Vec<String> {
-    let mut seen = Vec::new();
-    let mut names = Vec::new();
-    for tag in tags.map(|tag| Tag::new(tag)).filter(|tag| !tag.name.is_empty()) {
-        if !seen.contains(&tag.folded) {
-            seen.push(tag.folded);
-            names.push(tag.name);
-        }
-    }
-    names
-}
-
 fn remove_tags(bytes: &[u8], text: &str, tags: &[String], warnings: &mut Vec<String>) -> Result<Vec<u8>, Refused> {
-    let removed: Vec<String> = tags.iter().map(|tag| Tag::new(tag).folded).collect();
+    let removed: FxHashSet<String> = tags.iter().map(|tag| Tag::new(tag).folded).collect();
     let present = parse::frontmatter_tags_of(text);
-    let is_kept = |tag: &&String| !removed.contains(&fold(Tag::new(tag).name.as_str()));
-    let kept = distinct(present.iter().filter(is_kept));
+    let kept: Vec<&String> = present.iter().filter(|tag| !removed.contains(&Tag::new(tag).folded)).collect();
     warnings.extend(find::inline_tags_left(text, &removed));
-    if present.iter().all(|tag| is_kept(&tag)) {
+    if kept.len() == present.len() {
         return Ok(bytes.to_vec());
     }
-    splice(bytes, FrontmatterEdit::Tags(kept))
+    let names = parse::distinct_tags(kept, usize::MAX).into_iter().map(|tag| tag.name);
+    splice(bytes, FrontmatterEdit::Tags(names.collect()))
 }
 
 /// Replaces every occurrence of a text, if there are `count`. In a file with CRLF, `\n` also stands for the line break.

@@ -64,6 +64,29 @@ fn insert_has_four_positions() {
 }
 
 #[test]
+fn tags_of_a_long_list_are_edited_in_linear_time() {
+    let tags: Vec<String> = (0..40_000).map(|n| format!("tag{n}")).collect();
+    let new = |count: usize| (0..count).map(|n| format!("new{n}")).collect::<Vec<_>>();
+    let list = tags.iter().map(|tag| format!("  - {tag} # why\n")).collect::<String>();
+    let body = "#tag1 ".repeat(20_000) + &"\n".repeat(20_000);
+    let below = format!("---\ntags:\n{list}---\n{body}");
+    let in_brackets = format!("---\ntags: [{}]\n---\n{body}", tags.join(", "));
+    for text in [&below, &in_brackets] {
+        let started = std::time::Instant::now();
+        assert_eq!(parse::frontmatter_tags_of(text).len(), 40_000);
+        let reading = started.elapsed();
+        let started = std::time::Instant::now();
+        let added = edited(text, Edit::AddTags { tags: new(2_000) });
+        assert!(added.contains("new1999"));
+        let removed = edited(&added, Edit::RemoveTags { tags: tags[1..20_000].to_vec() });
+        assert_eq!(parse::frontmatter_tags_of(&removed).len(), 40_000 + 2_000 - 19_999);
+        // Each edit reads the text a few times.
+        let editing = started.elapsed();
+        assert!(editing < reading * 60, "{editing:?}, and {reading:?} to read {text:.20}");
+    }
+}
+
+#[test]
 fn a_replaced_section_keeps_its_heading_and_the_blank_lines_around() {
     let replace = |text: &str, new: &str| edited(text, Edit::ReplaceSection { heading: "A".into(), text: new.into() });
     assert_eq!(replace("# A\n\nold\n\n## B\nb\n\n# C\n", "new"), "# A\n\nnew\n\n# C\n");

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use crate::model::fold;
+use rustc_hash::FxHashSet;
+
+use crate::model::{Tag, fold};
 use crate::parse::{self, OutlineHeading, TaskItem};
 use crate::quote::quoted;
 
@@ -255,12 +257,14 @@ pub(super) fn tags_with_space(tags: &[String]) -> Option<String> {
 }
 
 /// The warning for removed tags that the body still has.
-pub(super) fn inline_tags_left(text: &str, removed: &[String]) -> Option<String> {
+pub(super) fn inline_tags_left(text: &str, removed: &FxHashSet<String>) -> Option<String> {
     let left = parse::inline_tags(text).into_iter().filter(|(tag, _)| removed.contains(&tag.folded));
     let line = |at: usize| parse::line_of(text.as_bytes(), at);
-    let places: Vec<String> = left.map(|(tag, at)| format!("#{} in line {}", tag.name, line(at.start))).collect();
+    let place = |(tag, at): (Tag, Range<usize>)| format!("#{} in line {}", tag.name, line(at.start));
+    let mut places: Vec<String> = left.take(MAX_CANDIDATES + 1).map(place).collect();
     let more = if places.len() > MAX_CANDIDATES { " and more" } else { "" };
-    let shown = places.iter().take(MAX_CANDIDATES).cloned().collect::<Vec<_>>().join(", ");
+    places.truncate(MAX_CANDIDATES);
+    let shown = places.join(", ");
     let remove = "only the frontmatter was changed; remove these with replace";
     (!places.is_empty()).then(|| format!("the text still has {shown}{more}; {remove}"))
 }

@@ -135,6 +135,11 @@ mod tests {
             let aliases = vec![format!("*a{n}"); 9].join(", ");
             yaml + &format!("b{n}: &a{} [{aliases}]\n", n + 1)
         });
+        let nested_anchors = |depth: usize| {
+            let opened: String = (1..=depth).map(|n| format!("[&a{n} ")).collect();
+            format!("a: 1\nx: {opened}[{}]{}\n", vec!["b"; 4_000].join(","), "]".repeat(depth))
+        };
+        assert!(read(&nested_anchors(10), Numbers::Resolved).is_ok());
         let long_bomb = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), vec!["*a"; 1000].join(","));
         for (yaml, line) in [
             ("a: 1\nb: 2\na: 3\n", 3),
@@ -147,6 +152,7 @@ mod tests {
             ("a: !!int x", 1),
             (&bomb, 6),
             (&long_bomb, 2),
+            (&nested_anchors(60), 2),
             (&format!("a: {}", "[".repeat(3000)), 1),
             (&format!("a:\n{}x", "- ".repeat(3000)), 2),
             (&"a: b\n".repeat(300_000), 1),

@@ -9,11 +9,12 @@ use super::{Document, Mapping, Numbers, ScalarSite, YamlEntry, YamlError, error}
 use crate::model::{LinkType, Value};
 use crate::parse::frontmatter::may_be_link;
 use crate::parse::scalar::{QuoteStyle, resolve_plain};
+use crate::quote::quoted;
 
 /// Deeper than any real frontmatter, and shallow enough for recursion over a [`Value`].
 const MAX_DEPTH: usize = 64;
-/// The limit for expanded aliases, counted as bytes of text and 16 for each value.
-const MAX_ALIAS_WEIGHT: usize = 1 << 20;
+/// The limit for anchored values, which are kept, and for expanded aliases, counted as bytes of text and 16 for each value.
+const MAX_COPIED_WEIGHT: usize = 1 << 20;
 
 /// Builds a document event by event.
 pub(super) struct Reader<'y> {
@@ -23,7 +24,8 @@ pub(super) struct Reader<'y> {
     byte_of_char: Vec<usize>,
     stack: Vec<Frame>,
     anchors: FxHashMap<usize, Value>,
-    alias_weight: usize,
+    /// Spent of [`MAX_COPIED_WEIGHT`].
+    copied_weight: usize,
     documents: usize,
     root: Option<Document>,
     /// The open top-level entry.
@@ -58,7 +60,7 @@ impl<'y> Reader<'y> {
             byte_of_char,
             stack: Vec::new(),
             anchors: FxHashMap::default(),
-            alias_weight: 0,
+            copied_weight: 0,
             documents: 0,
             root: None,
             key: None,
@@ -188,6 +190,9 @@ impl<'y> Reader<'y> {
         at: Marker,
     ) -> Result<(), YamlError> {
         if anchor > 0 {
+            // An anchored value may have anchors in it: measuring each costs no more than the limit, which counts them all.
+            let (weight, _) = measure(&value);
+            self.count_copy(weight, at)?;
             self.anchors.insert(anchor, value.clone());
         }
         // Keys are not resolved: `1.0` stays `1.0`.
@@ -229,11 +234,17 @@ impl<'y> Reader<'y> {
     fn expand_alias(&mut self, id: usize, at: Marker) -> Result<Value, YamlError> {
         let value = self.anchors.get(&id).ok_or_else(|| error(at, "an alias is inside its own anchor"))?;
         let (weight, depth) = measure(value);
-        self.alias_weight += weight;
-        if self.alias_weight > MAX_ALIAS_WEIGHT || self.stack.len() + depth > MAX_DEPTH {
-            return Err(error(at, "its aliases expand to too much data"));
+        if self.stack.len() + depth > MAX_DEPTH {
+            return Err(error(at, "it is nested too deeply"));
         }
-        Ok(value.clone())
+        self.count_copy(weight, at)?;
+        Ok(self.anchors[&id].clone())
+    }
+
+    fn count_copy(&mut self, weight: usize, at: Marker) -> Result<(), YamlError> {
+        self.copied_weight += weight;
+        let is_within = self.copied_weight <= MAX_COPIED_WEIGHT;
+        if is_within { Ok(()) } else { Err(error(at, "its anchors and aliases expand to too much data")) }
     }
 
     /// The bytes of a span, without the white space and the comment that the parser includes after a quoted scalar or a
@@ -326,7 +337,7 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Val
 }
 
 fn new_key(key: String, seen: &mut FxHashSet<String>, at: Marker) -> Result<String, YamlError> {
-    if seen.insert(key.clone()) { Ok(key) } else { Err(error(at, &format!("duplicate key `{key}`"))) }
+    if seen.insert(key.clone()) { Ok(key) } else { Err(error(at, &format!("duplicate key {}", quoted(&key)))) }
 }
 
 /// A list or mapping used as a key, written on one line.
@@ -341,7 +352,7 @@ fn flow_text(value: &Value) -> String {
     }
 }
 
-/// The weight of a value, see [`MAX_ALIAS_WEIGHT`], and its depth. Recursion ends at [`MAX_DEPTH`].
+/// The weight of a value, see [`MAX_COPIED_WEIGHT`], and its depth. Recursion ends at [`MAX_DEPTH`].
 fn measure(value: &Value) -> (usize, usize) {
     let sum = |(weight, depth): (usize, usize), (w, d): (usize, usize)| (weight + w, depth.max(d + 1));
     match value {
