@@ -123,3 +123,22 @@ fn time_for_suggestions_is_bounded_whatever_the_text() {
     times.reverse();
     assert!(times[0].0 < LONGEST, "{:#?}", &times[..12]);
 }
+
+#[test]
+fn linked_notes_and_missing_ones_are_mentioned_where_their_names_first_are() {
+    let clock = Arc::new(FixedClock::default());
+    let text = "Rain.\n\nThe GAUGE leaks.\n[[gauge]], [[gauge|it]], [[Hut]]\nhut\n";
+    let vault = Arc::new(MemVault::from_fixture(clock.clone(), &format!("//- gauge.md\nTin.\n//- a.md\n{text}")));
+    let knowledge = knowledge(vault, &clock);
+    let snapshot = knowledge.snapshot();
+    for note in [None, Some((&*snapshot, snapshot.lookup("a.md")[0]))] {
+        let entities = knowledge.extract_entities(note, text, 50).unwrap().entities;
+        let found = |name: &str| {
+            let entity = entities.iter().find(|entity| entity.name == name);
+            let entity = entity.unwrap_or_else(|| panic!("{name}: {entities:?}"));
+            entity.mentions.iter().map(|mention| (mention.line, mention.text.as_str())).collect::<Vec<_>>()
+        };
+        assert_eq!(found("Gauge"), [(3, "The GAUGE leaks.")]);
+        assert_eq!(found("Hut"), [(4, "[[gauge]], [[gauge|it]], [[Hut]]")]);
+    }
+}
