@@ -95,6 +95,34 @@ fn undone_writes_are_found_without_reading_the_other_later_writes() {
     assert_eq!(home.vault.writes_returned() - before, 1, "the undo, for the page that has the oldest write");
 }
 
+/// A history that came with a vault can have hundreds of thousands of moves.
+#[test]
+fn history_of_a_note_that_moved_back_and_forth_is_read_in_linear_time() {
+    const MOVES: usize = 200;
+    let home = Home::new("//- a.md\n0\n");
+    let move_note = |from: &str, to: &str| {
+        let bytes = home.vault.bytes(from).unwrap();
+        let change = FileChange::Move { from: path(from), to: path(to), expected: ContentHash::of(&bytes), bytes };
+        home.vault.apply_for(&[change], &WriteOrigin { action: NoteAction::Move, ..WriteOrigin::UNKNOWN }).unwrap();
+    };
+    move_note("a.md", "b.md");
+    for number in 0..MOVES {
+        let (from, to) = if number % 2 == 0 { ("b.md", "c.md") } else { ("c.md", "b.md") };
+        move_note(from, to);
+    }
+    let knowledge = home.start();
+    // By its name, and by its first name, which leads to the present one.
+    for id in ["b.md", "a.md"] {
+        let before = home.vault.writes_returned();
+        let versions = knowledge.note_versions(&Session::default(), id).unwrap().unwrap();
+        assert_eq!((versions.path.as_str(), versions.exists), ("b.md", true));
+        assert_eq!(versions.versions.len(), MOVES + 2, "{id}");
+        assert_eq!(versions.versions.last().unwrap().action, NoteAction::Edit, "before the first move");
+        let returned = home.vault.writes_returned() - before;
+        assert!(returned <= 40 * MOVES, "{id}: {returned}");
+    }
+}
+
 #[test]
 fn interrupted_redaction_keeps_later_text_and_removes_the_versions() {
     for is_seen in [false, true] {

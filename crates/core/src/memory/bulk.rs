@@ -1,11 +1,11 @@
 //! Many changes in one transaction.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::error::MemoryError;
 use super::memory::Memory;
 use super::model::{Entity, EntityId, Observation, ObservationId, Relation, name_key};
-use super::names::{NameComparison, compare};
+use super::names::{NameComparison, NameWords};
 use super::write::{Creation, EntityDraft, creation, into_observation, text_of};
 use crate::ports::{ApplyError, Author, ChangeNumber, EntityRef, MemoryChange, MemoryItem};
 
@@ -131,6 +131,7 @@ impl Memory {
 
     fn likely_duplicates(&self, drafts: &[EntityDraft]) -> Result<Vec<(usize, DuplicateReason)>, MemoryError> {
         let mut duplicates = Vec::new();
+        let in_bulk = duplicates_in_bulk(drafts, self.rule.distance);
         for (place, draft) in drafts.iter().enumerate() {
             match self.duplicate_of(draft, false, None)? {
                 Some(Creation::Duplicate { name_taken: false, existing, .. }) => {
@@ -138,24 +139,11 @@ impl Memory {
                 }
                 // A taken name is refused by the store.
                 _ => {
-                    let before = drafts[..place].iter().position(|before| self.is_duplicate(draft, before));
-                    duplicates.extend(before.map(|before| (place, DuplicateReason::InBulk(before))));
+                    duplicates.extend(in_bulk[place].map(|before| (place, DuplicateReason::InBulk(before))));
                 }
             }
         }
         Ok(duplicates)
-    }
-
-    /// Whether two drafts are likely duplicates, by their names and aliases.
-    fn is_duplicate(&self, draft: &EntityDraft, before: &EntityDraft) -> bool {
-        fn names(draft: &EntityDraft) -> impl Iterator<Item = &String> {
-            [&draft.name].into_iter().chain(&draft.aliases)
-        }
-        names(before).any(|other| {
-            let is_shared = names(draft).any(|name| name_key(name) == name_key(other));
-            let same = compare(&draft.name, other);
-            is_shared || matches!(same, NameComparison::Same { distance } if distance < self.rule.distance)
-        })
     }
 
     fn plan(&self, bulk: Bulk, is_repeated: bool) -> Result<BulkPlan, MemoryError> {
@@ -215,6 +203,35 @@ impl Memory {
     }
 }
 
+/// The names of a draft, prepared to be compared with those of others: a draft may have hundreds of aliases.
+struct DraftNames {
+    /// Of its name and its aliases.
+    keys: FxHashSet<String>,
+    /// The same; the name first.
+    words: Vec<NameWords>,
+}
+
+impl DraftNames {
+    fn of(draft: &EntityDraft) -> Self {
+        let names = || [&draft.name].into_iter().chain(&draft.aliases);
+        Self {
+            keys: names().map(|name| name_key(name)).collect(),
+            words: names().map(|name| NameWords::of(name)).collect(),
+        }
+    }
+}
+
+/// For each draft the first earlier one that it likely duplicates, by their names and aliases.
+fn duplicates_in_bulk(drafts: &[EntityDraft], limit: f32) -> Vec<Option<usize>> {
+    let names: Vec<DraftNames> = drafts.iter().map(DraftNames::of).collect();
+    let is_duplicate = |draft: &DraftNames, before: &DraftNames| {
+        let is_same = |other: &NameWords| matches!(draft.words[0].compare(other), NameComparison::Same { distance } if distance < limit);
+        !draft.keys.is_disjoint(&before.keys) || before.words.iter().any(is_same)
+    };
+    let first = |place: usize| names[..place].iter().position(|before| is_duplicate(&names[place], before));
+    (0..names.len()).map(first).collect()
+}
+
 /// The likely duplicate of a draft.
 enum DuplicateReason {
     Existing(Entity),
@@ -258,5 +275,41 @@ impl BulkPlan {
         let made = self.made.get(&name_key(name)).map(|place| EntityRef::Made(*place));
         let by_number = || name.trim().parse().ok().map(|id| EntityRef::Id(EntityId(id)));
         made.or_else(by_number).ok_or_else(|| MemoryError::UnknownName { name: name.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn draft(name: &str, aliases: impl Iterator<Item = String>) -> EntityDraft {
+        EntityDraft { name: name.to_owned(), aliases: aliases.collect(), ..EntityDraft::default() }
+    }
+
+    #[test]
+    fn duplicates_in_a_bulk_share_a_name_or_an_alias() {
+        let aliases = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into_iter();
+        let drafts = [
+            draft("Rain Gauge", aliases(&["Pluviometer"])),
+            draft("Barometer", aliases(&[])),
+            draft("Udometer", aliases(&["Ombrometer", " PLUVIOMETER"])),
+            draft(" barometer", aliases(&[])),
+            draft("Pluviometers", aliases(&[])),
+            draft("Anemometer", aliases(&["Barometers"])),
+        ];
+        assert_eq!(duplicates_in_bulk(&drafts, 0.25), [None, None, Some(0), Some(1), Some(0), None]);
+    }
+
+    #[test]
+    fn time_for_a_bulk_of_many_aliases_is_bounded() {
+        let aliases = |entity: usize| (0..800).map(move |number| format!("a{entity:02}{number:03}"));
+        let drafts: Vec<EntityDraft> =
+            (0..20).map(|entity| draft(&format!("Entity {entity}"), aliases(entity))).collect();
+        let started = Instant::now();
+        assert_eq!(duplicates_in_bulk(&drafts, 0.25), [None; 20]);
+        // More than a minute if each alias is compared with each.
+        assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
     }
 }

@@ -91,7 +91,7 @@ impl NameWords {
         Self { telling, plain, spelled, undoubled: undoubled(&key), led, pictures }
     }
 
-    fn compare(&self, other: &Self) -> NameComparison {
+    pub(super) fn compare(&self, other: &Self) -> NameComparison {
         match self.compare_words(other) {
             NameComparison::Same { .. } if self.leads_elsewhere(other) || self.shows_another(other) => {
                 NameComparison::Apart
@@ -122,7 +122,7 @@ impl NameWords {
             let is_cut_otherwise = self.spelled == other.spelled;
             return if is_cut_otherwise { NameComparison::Same { distance: 0.0 } } else { NameComparison::Apart };
         }
-        if self.together() == other.together() {
+        if self.together().eq(other.together()) {
             return NameComparison::Same { distance: 0.0 };
         }
         let mut unmatched: Vec<&str> = other.plain.iter().map(String::as_str).collect();
@@ -171,8 +171,8 @@ impl NameWords {
     }
 
     /// All letters, without word boundaries.
-    fn together(&self) -> String {
-        self.telling.iter().chain(&self.plain).map(String::as_str).collect()
+    fn together(&self) -> impl Iterator<Item = u8> {
+        self.telling.iter().chain(&self.plain).flat_map(|word| word.bytes())
     }
 }
 

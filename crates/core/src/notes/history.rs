@@ -19,6 +19,10 @@ const CURRENT: &str = "current";
 /// The longest note in which the changed part is looked for.
 const MAX_COMPARED_CHARS: u64 = 1_000_000;
 
+/// Names of one note that are looked up one by one. Each look-up returns every write of a name, so the history of a note with more
+/// names, which move back and forth in the worst case, is read once and whole.
+const FEW_NAMES: usize = 16;
+
 /// The part of a note that a write changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedPart {
@@ -153,40 +157,21 @@ impl Knowledge {
         mut until_ns: i64,
     ) -> Result<NoteTrace, NoteError> {
         let mut trace = NoteTrace { steps: Vec::new(), names: Vec::new() };
+        let mut writes = Vec::new().into_iter();
         loop {
-            let (since, from) = self.trace_name(&mut trace.steps, &at, before)?;
+            let known = trace.names.len();
+            if known <= FEW_NAMES {
+                let id = (known < FEW_NAMES).then(|| at.note_id());
+                let filter = WriteFilter { id, before, ..WriteFilter::default() };
+                writes = self.vault.writes(&filter).map_err(IndexError::from)?.into_iter();
+            }
+            let (since, from) = trace_name(&mut trace.steps, &at, &mut writes);
             trace.names.push(NamePeriod { path: at, since_ns: since.map_or(i64::MIN, |(_, at_ns)| at_ns), until_ns });
             match (from, since) {
                 (Some(from), Some((number, at_ns))) => (at, before, until_ns) = (from, number, at_ns),
                 _ => return Ok(trace),
             }
         }
-    }
-
-    /// Adds the writes of a note while it had a name. Returns the write that gave it the name, or that moved another note away
-    /// from it, and its path before.
-    #[expect(clippy::type_complexity, reason = "two values of one loop")]
-    fn trace_name(
-        &self,
-        steps: &mut Vec<HistoryStep>,
-        at: &VaultPath,
-        before: WriteNumber,
-    ) -> Result<(Option<(WriteNumber, i64)>, Option<VaultPath>), NoteError> {
-        let filter = WriteFilter { id: Some(at.note_id()), before, ..WriteFilter::default() };
-        for LoggedWrite { number, at_ns, by, files, .. } in self.vault.writes(&filter).map_err(IndexError::from)? {
-            for file in files {
-                if file.path == *at {
-                    let from = file.from.clone();
-                    steps.push(HistoryStep { number, at_ns, by: by.clone(), file });
-                    if from.is_some() {
-                        return Ok((Some((number, at_ns)), from));
-                    }
-                } else if file.from.as_ref() == Some(at) {
-                    return Ok((Some((number, at_ns)), None));
-                }
-            }
-        }
-        Ok((None, None))
     }
 
     /// Where the note went that had an id: its path now, or its last one if it was deleted.
@@ -200,15 +185,23 @@ impl Knowledge {
             return Ok(None);
         };
         // Each later write about its path may have moved it on.
-        loop {
-            let filter = WriteFilter { id: Some(file.path.note_id()), after: number, ..WriteFilter::default() };
-            let writes = self.vault.writes(&filter).map_err(IndexError::from)?;
-            let mut later = writes.iter().rev().flat_map(|write| write.files.iter().map(move |it| (write.number, it)));
-            match later.find(|(_, later)| later.from.as_ref() == Some(&file.path)) {
-                Some((next, moved)) => (number, file) = (next, moved.clone()),
-                None => return Ok(Some(file.path)),
+        let mut later = Vec::new().into_iter().rev();
+        for known in 0.. {
+            if known <= FEW_NAMES {
+                let id = (known < FEW_NAMES).then(|| file.path.note_id());
+                let filter = WriteFilter { id, after: number, ..WriteFilter::default() };
+                later = self.vault.writes(&filter).map_err(IndexError::from)?.into_iter().rev();
+            }
+            let moved = later.find_map(|write: LoggedWrite| {
+                let moved = write.files.into_iter().find(|later| later.from.as_ref() == Some(&file.path))?;
+                Some((write.number, moved))
+            });
+            match moved {
+                Some(next) => (number, file) = next,
+                None => break,
             }
         }
+        Ok(Some(file.path))
     }
 
     /// Records what other programs did. After a failure it is recorded with the next change.
@@ -251,6 +244,30 @@ impl Knowledge {
         }
         Err(NoteError::NoVersion { path: note.path.clone(), version: version.to_owned(), is_known })
     }
+}
+
+/// Adds the writes of a note while it had a name, of writes that are sorted, newest first, and that it reads no further than
+/// that. Returns the write that gave it the name, or that moved another note away from it, and its path before.
+#[expect(clippy::type_complexity, reason = "two values of one loop")]
+fn trace_name(
+    steps: &mut Vec<HistoryStep>,
+    at: &VaultPath,
+    writes: &mut impl Iterator<Item = LoggedWrite>,
+) -> (Option<(WriteNumber, i64)>, Option<VaultPath>) {
+    for LoggedWrite { number, at_ns, by, files, .. } in writes {
+        for file in files {
+            if file.path == *at {
+                let from = file.from.clone();
+                steps.push(HistoryStep { number, at_ns, by: by.clone(), file });
+                if from.is_some() {
+                    return (Some((number, at_ns)), from);
+                }
+            } else if file.from.as_ref() == Some(at) {
+                return (Some((number, at_ns)), None);
+            }
+        }
+    }
+    (None, None)
 }
 
 impl NoteTrace {

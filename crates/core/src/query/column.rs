@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::Snapshot;
 use crate::model::{NoteKey, Value};
@@ -76,6 +76,38 @@ impl Cell {
     }
 }
 
+/// Values of one note up to which they are compared one by one.
+const FEW_VALUES: usize = 32;
+
+/// The different numbers of one note's values, as they come.
+#[derive(Default)]
+struct NoteNumbers {
+    numbers: Vec<u32>,
+    /// The same, once there are more than a few.
+    known: FxHashSet<u32>,
+}
+
+impl NoteNumbers {
+    fn add(&mut self, number: u32) {
+        let is_new = if self.numbers.len() < FEW_VALUES {
+            !self.numbers.contains(&number)
+        } else {
+            if self.known.is_empty() {
+                self.known.extend(&self.numbers);
+            }
+            self.known.insert(number)
+        };
+        if is_new {
+            self.numbers.push(number);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.numbers.clear();
+        self.known.clear();
+    }
+}
+
 impl Column {
     fn new(field: &Field, snapshot: &Snapshot) -> Self {
         let all: Vec<NoteKey> = snapshot.files().collect();
@@ -88,7 +120,7 @@ impl Column {
         let mut next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         let mut cells = self.cells.clone();
         cells.resize_with(snapshot.slots(), Cell::default);
-        let mut numbers: Vec<u32> = Vec::new();
+        let mut numbers = NoteNumbers::default();
         for key in changed {
             numbers.clear();
             if snapshot.get(*key).is_some() {
@@ -100,12 +132,10 @@ impl Column {
                         });
                         entry.0
                     });
-                    if !numbers.contains(&number) {
-                        numbers.push(number);
-                    }
+                    numbers.add(number);
                 });
             }
-            cells[key.slot()] = Cell::new(&numbers);
+            cells[key.slot()] = Cell::new(&numbers.numbers);
         }
         self.merged(added, cells)
     }
@@ -279,5 +309,32 @@ impl Columns {
         }
         columns.insert(field.clone(), KeptColumn { column: column.clone(), changed: Vec::new() });
         column
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn different_values_of_a_note_are_kept_in_its_order() {
+        let mut numbers = NoteNumbers::default();
+        for count in [5, 32, 33, 100] {
+            let own: Vec<u32> = (0..count).rev().collect();
+            own.iter().chain(&own).for_each(|number| numbers.add(*number));
+            assert_eq!(numbers.numbers, own);
+            numbers.clear();
+        }
+    }
+
+    #[test]
+    fn time_for_a_note_of_many_values_is_linear() {
+        let (mut numbers, started) = (NoteNumbers::default(), Instant::now());
+        (0..400_000).for_each(|number| numbers.add(number));
+        assert_eq!(numbers.numbers.len(), 400_000);
+        // Minutes if each is compared with all.
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }

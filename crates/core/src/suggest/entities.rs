@@ -4,6 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::by_model::not_used;
+use super::folded_lines::FoldedLines;
 use super::spelling::{UNKNOWN_TYPE, spelled_names};
 use crate::Knowledge;
 use crate::index::Snapshot;
@@ -20,6 +21,9 @@ const MAX_NAME_WORDS: usize = 5;
 
 /// Mentions kept for each entity.
 const MAX_MENTIONS: usize = 5;
+
+/// Linked notes, and names of missing ones, that are looked for in the text. An answer has at most fifty entities.
+const MAX_LOOKED_FOR: usize = 500;
 
 /// Characters of the line of a mention.
 const MAX_LINE: usize = 160;
@@ -135,21 +139,22 @@ impl Knowledge {
     ) -> Result<EntitySuggestions, MemoryError> {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         let body = if note.is_some() { text_start(text.as_bytes()) } else { 0 };
+        let lines = FoldedLines::of(text);
         let mut found = EntityCandidate::default();
         let mut links: Vec<(usize, usize, String)> = Vec::new();
         match note {
-            Some((snapshot, key)) => links = linked(snapshot, key, text, &mut found),
-            None => self.linked_in_text(text, &mut found),
+            Some((snapshot, key)) => links = linked(snapshot, key, &lines, &mut found),
+            None => self.linked_in_text(text, &lines, &mut found),
         }
         let title = note.map_or("", |(snapshot, key)| &snapshot.note(key).title);
         let (named, warnings) = self.named_by_model(title, &text[body..]);
         let by_model = named.is_some();
         match named {
-            Some(named) => links.extend(add_named(&named, text, &mut found)),
-            None => add_spelled(text, text[..body].lines().count(), &mut found),
+            Some(named) => links.extend(add_named(&named, &lines, &mut found)),
+            None => add_spelled(text, &lines, text[..body].lines().count(), &mut found),
         }
         if let Some(memory) = &self.memory {
-            known_names(memory, text, &mut found)?;
+            known_names(memory, &lines, &mut found)?;
         }
         let kept = found.best(limit);
         let entity = |at: usize| found.aliases.get(&at).copied().unwrap_or(at);
@@ -172,16 +177,17 @@ impl Knowledge {
     }
 
     /// The notes that a text which is not a note links to, resolved as in a note at the vault's root.
-    fn linked_in_text(&self, text: &str, found: &mut EntityCandidate) {
+    fn linked_in_text(&self, text: &str, lines: &FoldedLines<'_>, found: &mut EntityCandidate) {
         let sites = link_sites(text);
         if sites.is_empty() {
             return;
         }
         let (snapshot, targets) = self.indexer.resolve_from_root(sites.iter().map(|site| &site.link));
+        let mut linked = LinkedNames::new(&snapshot, lines, found);
         for (site, target) in sites.iter().zip(targets) {
             match target {
-                Some(target) => drop(add_linked(snapshot.note(target), text, found)),
-                None => add_unresolved(&site.link, text, found),
+                Some(target) => drop(linked.add(target)),
+                None => linked.add_unresolved(&site.link),
             }
         }
     }
@@ -200,10 +206,13 @@ impl Knowledge {
 }
 
 /// Adds what a language model found, all of which is in the text. Returns its relations.
-fn add_named(named: &NamedEntities, text: &str, found: &mut EntityCandidate) -> Vec<(usize, usize, String)> {
+fn add_named(
+    named: &NamedEntities,
+    lines: &FoldedLines<'_>,
+    found: &mut EntityCandidate,
+) -> Vec<(usize, usize, String)> {
     for (name, entity_type) in &named.entities {
-        let lines = text.lines().enumerate().filter(|(_, line)| contains_folded(line, name));
-        let mut mentions = lines.map(|(number, line)| mention(number + 1, line)).take(MAX_MENTIONS).peekable();
+        let mut mentions = lines.with_name(name).map(|at| mention(lines, at)).take(MAX_MENTIONS).peekable();
         // A name may be spread over two lines.
         if mentions.peek().is_none() {
             found.add(name, entity_type, BY_MODEL, None);
@@ -218,51 +227,86 @@ fn add_named(named: &NamedEntities, text: &str, found: &mut EntityCandidate) -> 
 }
 
 /// Adds names found by their spelling.
-fn add_spelled(text: &str, frontmatter_lines: usize, found: &mut EntityCandidate) {
-    let lines: Vec<&str> = text.lines().collect();
+fn add_spelled(text: &str, lines: &FoldedLines<'_>, frontmatter_lines: usize, found: &mut EntityCandidate) {
     for name in spelled_names(text, frontmatter_lines) {
         for line in &name.lines {
-            let mention = Some(mention(*line, lines[line - 1]));
+            let mention = Some(mention(lines, line - 1));
             found.add(&name.name, name.entity_type, name.confidence, mention);
         }
     }
 }
 
 /// The note itself and the notes it links to, with the links between them.
-fn linked(snapshot: &Snapshot, key: NoteKey, text: &str, found: &mut EntityCandidate) -> Vec<(usize, usize, String)> {
+fn linked(
+    snapshot: &Snapshot,
+    key: NoteKey,
+    lines: &FoldedLines<'_>,
+    found: &mut EntityCandidate,
+) -> Vec<(usize, usize, String)> {
     let note = snapshot.note(key);
     let Some(title) = usable(&note.title) else { return Vec::new() };
     let own = found.add(title, &type_of(note), OWN_TITLE, None);
-    let mut links = Vec::new();
+    let (mut links, mut seen) = (Vec::new(), FxHashSet::default());
+    let mut names = LinkedNames::new(snapshot, lines, found);
     for (target, link_type) in snapshot.typed_links(key) {
-        let Some(other) = add_linked(snapshot.note(target), text, found) else { continue };
-        let link = (own, other, link_type.name().to_owned());
-        if other != own && !links.contains(&link) {
-            links.push(link);
+        let Some(other) = names.add(target) else { continue };
+        if other != own && seen.insert((other, link_type)) {
+            links.push((own, other, link_type.name().to_owned()));
         }
     }
-    snapshot.broken_links(key).for_each(|link| add_unresolved(link, text, found));
+    snapshot.broken_links(key).for_each(|link| names.add_unresolved(link));
     links
 }
 
-/// Adds a note that a text links to.
-fn add_linked(target: &Note, text: &str, found: &mut EntityCandidate) -> Option<usize> {
-    let title = usable(&target.title)?;
-    let mention = first_mention(text, &[target.path.stem(), title]);
-    Some(found.add(title, &type_of(target), LINKED, mention))
+/// Adds what a text links to. Each note and each name is looked for in the text once: a text of links has thousands.
+struct LinkedNames<'a, 't> {
+    snapshot: &'a Snapshot,
+    lines: &'a FoldedLines<'t>,
+    found: &'a mut EntityCandidate,
+    /// The entities of notes.
+    notes: FxHashMap<NoteKey, Option<usize>>,
+    /// Names of missing notes.
+    missing: FxHashSet<String>,
 }
 
-/// Adds the name in a wikilink that leads to no note yet.
-fn add_unresolved(link: &Link, text: &str, found: &mut EntityCandidate) {
-    let name = link.target.rsplit('/').next().and_then(usable);
-    let Some(name) = name.filter(|_| link.syntax == LinkSyntax::Wiki && !link.is_attachment()) else { return };
-    found.add(name, UNKNOWN_TYPE, UNRESOLVED, first_mention(text, &[name]));
-}
+impl<'a, 't> LinkedNames<'a, 't> {
+    fn new(snapshot: &'a Snapshot, lines: &'a FoldedLines<'t>, found: &'a mut EntityCandidate) -> Self {
+        Self { snapshot, lines, found, notes: FxHashMap::default(), missing: FxHashSet::default() }
+    }
 
-/// The first line with one of these names.
-fn first_mention(text: &str, names: &[&str]) -> Option<Mention> {
-    let line = text.lines().enumerate().find(|(_, line)| names.iter().any(|name| contains_folded(line, name)));
-    line.map(|(number, line)| mention(number + 1, line))
+    /// Adds a note that the text links to.
+    fn add(&mut self, target: NoteKey) -> Option<usize> {
+        if let Some(known) = self.notes.get(&target) {
+            return *known;
+        }
+        let note = self.snapshot.note(target);
+        let added = usable(&note.title).map(|title| {
+            let mention = self.first_mention(&[note.path.stem(), title]);
+            self.found.add(title, &type_of(note), LINKED, mention)
+        });
+        self.notes.insert(target, added);
+        added
+    }
+
+    /// Adds the name in a wikilink that leads to no note yet.
+    fn add_unresolved(&mut self, link: &Link) {
+        let name = link.target.rsplit('/').next().and_then(usable);
+        let Some(name) = name.filter(|_| link.syntax == LinkSyntax::Wiki && !link.is_attachment()) else { return };
+        if !self.missing.contains(name) {
+            let mention = self.first_mention(&[name]);
+            self.found.add(name, UNKNOWN_TYPE, UNRESOLVED, mention);
+            self.missing.insert(name.to_owned());
+        }
+    }
+
+    /// The first line with one of these names.
+    fn first_mention(&self, names: &[&str]) -> Option<Mention> {
+        if self.notes.len() + self.missing.len() >= MAX_LOOKED_FOR {
+            return None;
+        }
+        let line = names.iter().filter_map(|name| self.lines.with_name(name).next()).min()?;
+        Some(mention(self.lines, line))
+    }
 }
 
 /// The type of the thing that a note is about: by its frontmatter, else by a tag or the name of its folder.
@@ -294,27 +338,24 @@ fn usable(title: &str) -> Option<&str> {
     (!title.is_empty() && title.chars().count() <= limits::NAME).then_some(title)
 }
 
-fn contains_folded(line: &str, name: &str) -> bool {
-    fold(line).contains(&fold(name))
-}
-
-fn mention(line: usize, text: &str) -> Mention {
-    let text = text.trim();
+/// The mention in the line at a place, which is counted from 0.
+fn mention(lines: &FoldedLines<'_>, at: usize) -> Mention {
+    let text = lines.lines[at];
     let end = text.char_indices().nth(MAX_LINE).map_or(text.len(), |(at, _)| at);
-    Mention { line, text: text[..end].to_owned() }
+    Mention { line: at + 1, text: text[..end].to_owned() }
 }
 
 /// Names and aliases of memory's entities that occur in the text.
-fn known_names(memory: &Memory, text: &str, found: &mut EntityCandidate) -> Result<(), MemoryError> {
+fn known_names(memory: &Memory, lines: &FoldedLines<'_>, found: &mut EntityCandidate) -> Result<(), MemoryError> {
     let mut places: FxHashMap<String, Vec<Mention>> = FxHashMap::default();
-    for (number, line) in text.lines().enumerate() {
+    for (number, line) in lines.lines.iter().enumerate() {
         let words: Vec<(usize, &str)> = words_of(line);
         for (from, (start, _)) in words.iter().enumerate() {
             for (end, last) in &words[from..words.len().min(from + MAX_NAME_WORDS)] {
                 let key = name_key(&line[*start..end + last.len()]);
                 let mentions = places.entry(key).or_default();
                 if mentions.len() < MAX_MENTIONS && mentions.last().is_none_or(|known| known.line != number + 1) {
-                    mentions.push(mention(number + 1, line));
+                    mentions.push(mention(lines, number));
                 }
             }
         }

@@ -6,6 +6,7 @@
 mod by_model;
 mod duplicates;
 mod entities;
+mod folded_lines;
 mod mentions;
 mod name_clues;
 mod sentences;

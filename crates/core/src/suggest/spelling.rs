@@ -112,11 +112,19 @@ impl SpellingScan {
         let prose = prose(line);
         let tokens: Vec<SpelledToken<'_>> = prose.split_whitespace().map(SpelledToken::of).collect();
         let mut at = 0;
+        // Where the next name may begin.
+        let mut nameless_until = 0;
         // Whether the next word starts a sentence, where a capital letter says nothing.
         let mut starts = true;
         while at < tokens.len() {
             let token = &tokens[at];
-            let length = run_length(&tokens[at..]);
+            let length = if at < nameless_until {
+                0
+            } else {
+                let (length, seen) = run_length(&tokens[at..]);
+                nameless_until = at + seen;
+                length
+            };
             if !starts && token.word.chars().any(char::is_alphabetic) {
                 self.words += 1;
                 self.capitals += usize::from(length > 0);
@@ -229,8 +237,9 @@ impl<'l> SpelledToken<'l> {
     }
 }
 
-/// How many tokens at the start of a list make a name: words with capital letters, with initials and particles among them.
-fn run_length(tokens: &[SpelledToken<'_>]) -> usize {
+/// How many tokens at the start of a list make a name: words with capital letters, with initials and particles among them. Also how
+/// many were looked at: no name starts among the others of these, so that a line of initials is read once.
+fn run_length(tokens: &[SpelledToken<'_>]) -> (usize, usize) {
     let is_title = |token: &SpelledToken<'_>| TITLES.contains(&token.word.to_lowercase().as_str());
     let is_name =
         |token: &SpelledToken<'_>| (is_capitalised(token.word) || is_camel_case(token.word)) && !is_title(token);
@@ -241,10 +250,10 @@ fn run_length(tokens: &[SpelledToken<'_>]) -> usize {
         }
         let goes_on = length > at || is_initial(token.word) || (at > 0 && PARTICLES.contains(&token.word));
         if !goes_on || token.ends_name {
-            break;
+            return (length, at + 1);
         }
     }
-    length
+    (length, tokens.len())
 }
 
 /// A line without code, links to notes and addresses, which are found in other ways or are no prose.
@@ -254,12 +263,21 @@ fn prose(line: &str) -> String {
         prose.push_str(if number % 2 == 0 { part } else { " – " });
     }
     for (open, close) in [("[[", "]]"), ("](", ")"), ("<http", ">"), ("http", " ")] {
-        while let Some(start) = prose.find(open) {
-            let end = prose[start..].find(close).map_or(prose.len(), |at| start + at + close.len());
-            prose.replace_range(start..end, if open == "](" { " " } else { " – " });
-        }
+        prose = replaced(&prose, (open, close), if open == "](" { " " } else { " – " });
     }
     prose
+}
+
+/// A text with `instead` in place of each part between two marks, marks included. The last may lack its end.
+fn replaced(text: &str, (open, close): (&str, &str), instead: &str) -> String {
+    let (mut replaced, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find(open) {
+        replaced.push_str(&rest[..start]);
+        replaced.push_str(instead);
+        rest = rest[start..].find(close).map_or("", |at| &rest[start + at + close.len()..]);
+    }
+    replaced.push_str(rest);
+    replaced
 }
 
 fn handle(word: &str) -> Option<&str> {
@@ -295,6 +313,8 @@ fn is_camel_case(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     fn found(text: &str) -> Vec<(String, &'static str, f32)> {
@@ -359,6 +379,27 @@ mod tests {
             "He spoke Russian. She said so.",
         ] {
             assert_eq!(found(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn initials_without_a_name_do_not_hide_the_next_name() {
+        let names = |text: &str| found(text).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
+        assert_eq!(names("Ask A B C and Ada Lovelace there."), ["Ada Lovelace"]);
+        assert_eq!(names("Ask A. van B, C. Ada Lovelace there."), ["C. Ada Lovelace"]);
+        assert_eq!(names("Ask Ada L. M. de and Grace Hopper there."), ["Ada", "Grace Hopper"]);
+        let text = "See [[A]] [x](A Ada) <http://a/B> http://c/D [y](E) Grace Hopper there, says [[Ada Lovelace";
+        assert_eq!(names(text), ["Grace Hopper"]);
+    }
+
+    #[test]
+    fn time_for_a_line_is_linear() {
+        for part in ["A ", "a <!A ", "Ada A ", "A van ", "](x)", "[[a]]", "http ", "`Aa`"] {
+            let line = part.repeat(200_000 / part.len());
+            let started = Instant::now();
+            found(&line);
+            // Minutes for initials if it is quadratic.
+            assert!(started.elapsed() < Duration::from_secs(10), "{part:?}: {:?}", started.elapsed());
         }
     }
 
