@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-6KPKZYIO.js",
+        path: "/assets/app-WUVEZRFU.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"5a55083e81758091\"",
-        bytes: include_bytes!("assets/app-6KPKZYIO.js"),
-        gzip: include_bytes!("gzip/assets/app-6KPKZYIO.js.gz"),
+        etag: "\"35106da91c11b288\"",
+        bytes: include_bytes!("assets/app-WUVEZRFU.js"),
+        gzip: include_bytes!("gzip/assets/app-WUVEZRFU.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-HZKTRH34.js",
+        path: "/assets/chunk-QJIRZ3UL.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"953b187c879fe129\"",
-        bytes: include_bytes!("assets/chunk-HZKTRH34.js"),
-        gzip: include_bytes!("gzip/assets/chunk-HZKTRH34.js.gz"),
+        etag: "\"ecd90a22301a9259\"",
+        bytes: include_bytes!("assets/chunk-QJIRZ3UL.js"),
+        gzip: include_bytes!("gzip/assets/chunk-QJIRZ3UL.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-KLFWKDV4.js",
+        path: "/assets/graph-CZNQ2O3S.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"6e78abe96f87c02e\"",
-        bytes: include_bytes!("assets/graph-KLFWKDV4.js"),
-        gzip: include_bytes!("gzip/assets/graph-KLFWKDV4.js.gz"),
+        etag: "\"e9f7cfa4753a4b78\"",
+        bytes: include_bytes!("assets/graph-CZNQ2O3S.js"),
+        gzip: include_bytes!("gzip/assets/graph-CZNQ2O3S.js.gz"),
     },
     Asset {
         path: "/assets/style-QKR3VDQG.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"c62f9b0262af5cba\"",
+        etag: "\"c85127d339c464b5\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },
