@@ -1,18 +1,18 @@
 // Written by web/build.mjs.
 static ASSETS: [Asset; 8] = [
     Asset {
-        path: "/assets/app-F56SNADY.js",
+        path: "/assets/app-ZNUQDTDE.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"b5647261e3f09625\"",
-        bytes: include_bytes!("assets/app-F56SNADY.js"),
-        gzip: include_bytes!("gzip/assets/app-F56SNADY.js.gz"),
+        etag: "\"1e8d26b18257166d\"",
+        bytes: include_bytes!("assets/app-ZNUQDTDE.js"),
+        gzip: include_bytes!("gzip/assets/app-ZNUQDTDE.js.gz"),
     },
     Asset {
-        path: "/assets/chunk-544DN2PP.js",
+        path: "/assets/chunk-EHC3Z2JM.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"a0615c5021050423\"",
-        bytes: include_bytes!("assets/chunk-544DN2PP.js"),
-        gzip: include_bytes!("gzip/assets/chunk-544DN2PP.js.gz"),
+        etag: "\"bb88186156dc6d49\"",
+        bytes: include_bytes!("assets/chunk-EHC3Z2JM.js"),
+        gzip: include_bytes!("gzip/assets/chunk-EHC3Z2JM.js.gz"),
     },
     Asset {
         path: "/assets/chunk-U4PRTZXQ.js",
@@ -22,11 +22,11 @@ static ASSETS: [Asset; 8] = [
         gzip: include_bytes!("gzip/assets/chunk-U4PRTZXQ.js.gz"),
     },
     Asset {
-        path: "/assets/graph-CALDTK5G.js",
+        path: "/assets/graph-GU2VJ6DN.js",
         kind: "text/javascript; charset=utf-8",
-        etag: "\"bb343e6a406e8bd8\"",
-        bytes: include_bytes!("assets/graph-CALDTK5G.js"),
-        gzip: include_bytes!("gzip/assets/graph-CALDTK5G.js.gz"),
+        etag: "\"cda21cf9bbea8a69\"",
+        bytes: include_bytes!("assets/graph-GU2VJ6DN.js"),
+        gzip: include_bytes!("gzip/assets/graph-GU2VJ6DN.js.gz"),
     },
     Asset {
         path: "/assets/style-GJHBK4BL.css",
@@ -52,7 +52,7 @@ static ASSETS: [Asset; 8] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
-        etag: "\"dea1a725ef4736d8\"",
+        etag: "\"91d26cb62d156170\"",
         bytes: include_bytes!("index.html"),
         gzip: include_bytes!("gzip/index.html.gz"),
     },

@@ -21,6 +21,8 @@ export const memoryVersion = signal(0);
 export const statusError = signal<Error | null>(null);
 /** How many lines of the trail came so far. */
 export const heard = signal(0);
+/** Grows when the server sends the trail from its beginning: texts of it may have been redacted, so views drop their copies. */
+export const trailRestarts = signal(0);
 
 const MAX_TRAIL = 500;
 
@@ -148,6 +150,11 @@ function take({ event, data }: api.ServerEvent) {
     const last = trail.value[0]?.at ?? -Infinity;
     heard.value += history.filter((trace) => trace.at > last).length;
     trail.value = history.slice(0, MAX_TRAIL);
+    trailRestarts.value++;
+  } else if (event === "cleared") {
+    // Something was redacted. The history comes again, without the texts.
+    trail.value = trail.value.map((trace) => (trace.kind === "note" ? trace : { ...trace, object: undefined, text: "" }));
+    trailRestarts.value++;
   } else if (event === "trace") {
     const trace = data as Trace;
     trail.value = [trace, ...trail.value].slice(0, MAX_TRAIL);

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::background::BackgroundWorker;
 use crate::own_files;
 use crate::served_vault::ServedVault;
-use crate::service::{ArgumentSummary, IndexProgress, Reading, Report, Trail, TrailPage, VaultChangeListener};
+use crate::service::{IndexProgress, Reading, Report, Trail, TrailPage, VaultChangeListener};
 
 /// How often old versions are deleted from the trash while a vault is open.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -132,11 +132,16 @@ impl Engine {
 
     /// Calls a tool, and records the call for `quipu watch` and the explorer.
     pub fn call(&self, tool: &ToolInfo, arguments: Value, session: &Session, key: Option<RequestKey>) -> ToolResponse {
-        let summary = ArgumentSummary::of(&arguments);
+        let call = self.trail.started(&arguments);
         let started = Instant::now();
         let response = self.registry.call(tool, arguments, session, key);
-        self.trail.called(tool, summary, &session.client(), &response, started.elapsed(), SystemClock.now_ns());
+        self.trail.called(tool, call, &session.client(), &response, started.elapsed(), SystemClock.now_ns());
         response
+    }
+
+    /// Removes the texts of the trail, after another server redacted something.
+    pub fn clear_trail(&self) {
+        self.trail.clear_texts();
     }
 
     /// The calls and changes from a number on.

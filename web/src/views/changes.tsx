@@ -1,9 +1,9 @@
 // The live trail: what agents and people do, newest first, without reload; and the changes that are kept, with the way back.
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { call } from "../api";
 import { href, route, setParam } from "../router";
-import { canWrite, connection, has, heard, memoryVersion, notesVersion, trail } from "../state";
+import { canWrite, connection, has, heard, memoryVersion, notesVersion, trail, trailRestarts } from "../state";
 import type { Trace } from "../types";
 import { ago, author, clock, count, duration, folderOf, when } from "../ui/format";
 import { ChangedLine } from "../ui/changed_line";
@@ -57,6 +57,7 @@ export function Changes() {
   const what = WHAT.find(([key]) => key === params.get("what"))?.[0] ?? "all";
   const who = params.get("who") ?? "";
   const [paused, setPaused] = useState<{ lines: Trace[]; heard: number } | null>(null);
+  useEffect(() => setPaused(null), [trailRestarts.value]);
   const [limit, more] = useLimit(100);
   const { data: kept, error, retry } = useLoad(
     async (stop) => (has("recent_changes") ? (await call<{ changes: Kept[] }>("recent_changes", { limit }, stop)).changes : null),
@@ -129,7 +130,7 @@ function Line({ trace, kept }: { trace: Trace; kept: Kept | null }) {
       <span class={`who ${trace.kind === "call" || trace.who ? "agent" : ""}`}>{trace.who || "file"}</span>
       <span class="tool mono">{trace.tool ?? (trace.kind === "note" ? "changed" : trace.kind)}</span>
       <span class="what">
-        {to ? <a href={to}>{trace.text}</a> : trace.text}
+        {to && trace.text ? <a href={to}>{trace.text}</a> : trace.text}
         {kept?.kind === "note" && <ChangedLine change={kept} />}
       </span>
       {kept ? <Undo change={kept} /> : <span />}

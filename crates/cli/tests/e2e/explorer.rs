@@ -157,6 +157,40 @@ fn stream_sends_calls_and_changes_as_they_happen() {
     assert_eq!(seen[1]["text"], "+ Ada (User)");
 }
 
+/// Of the next history that a page gets, for what it shows of calls and memory.
+fn next_history(events: &mut Events) -> String {
+    loop {
+        let event = events.next();
+        if event.is_array() {
+            return event.to_string();
+        }
+    }
+}
+
+#[test]
+fn redaction_clears_the_texts_that_pages_have_and_get() {
+    let prepared = Server::prepare(vault(VAULT));
+    let reading = prepared.token("reader", "read");
+    let server = prepared.start(&[]);
+    let follow = || Events::open(&Post::get("/api/events").bearer(&reading), server.address);
+    let mut open = follow();
+    next_history(&mut open);
+    let entity = json!({ "name": "Ada", "entity_type": "User", "observations": ["the key is zyxomorph"] });
+    server.call("agent-x", "create_entity", entity);
+    server.call("agent-x", "update_observation", json!({ "observation_id": 1, "text_content": "it is quandrifex" }));
+    server.call("agent-x", "create_node", json!({ "id": "new.md", "content": "about quandrifex" }));
+    let before = next_history(&mut follow());
+    assert!(before.contains("quandrifex") && before.contains("update_observation"), "{before}");
+    server.call("agent-x", "redact", json!({ "kind": "observation", "id": 1, "reason": "a key" }));
+    for shown in [next_history(&mut open), next_history(&mut follow())] {
+        assert!(!shown.contains("quandrifex") && !shown.contains("zyxomorph"), "{shown}");
+        assert!(shown.contains("update_observation") && shown.contains("new.md"), "the rest stays: {shown}");
+    }
+    server.call("agent-x", "create_entity", json!({ "name": "Boat", "entity_type": "Thing" }));
+    let after = next_history(&mut follow());
+    assert!(after.contains("Boat") && !after.contains("quandrifex"), "{after}");
+}
+
 /// The exchange of the secret needs no token: a client that never ends its body must not keep the connection.
 #[test]
 fn a_body_that_does_not_end_is_answered_and_its_connection_closed() {

@@ -363,6 +363,19 @@ fn client_with_many_names_does_not_remove_the_guard_of_another() {
     assert_eq!(std::fs::read_to_string(server.root().join("a.md")).unwrap(), "edited elsewhere\n");
 }
 
+/// It is kept as long as the session, of which a client may have many.
+#[test]
+fn long_first_message_opens_no_session() {
+    let server = Server::start("");
+    let client = json!({ "name": "raw", "version": "1", "description": "x".repeat(1_000_000) });
+    let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client });
+    let answer = Session { server: &server, id: String::new(), token: None }.post("initialize", params);
+    let message = answer.message().unwrap();
+    assert_eq!(message["error"]["code"], -32602, "{message}");
+    assert!(message["error"]["message"].as_str().unwrap().contains("the first message is too long"), "{message}");
+    Session::open(&server, None);
+}
+
 #[test]
 fn session_id_is_rejected_with_another_token() {
     let prepared = Server::prepare(vault("//- a.md\nx\n"));

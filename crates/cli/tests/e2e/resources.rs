@@ -119,8 +119,20 @@ fn client_is_notified_of_changes_in_both_generations() {
 #[test]
 fn only_notes_can_be_subscribed_to() {
     let mut client = Client::open("//- a.md\nx\n");
-    for uri in ["", "file:///etc/passwd", "quipu://note/"] {
+    let long = format!("quipu://note/{}", "x".repeat(1_000_000));
+    for uri in ["", "file:///etc/passwd", "quipu://note/", &long] {
         let answer = client.request("resources/subscribe", json!({ "uri": uri }));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert!(answer.to_string().len() < 1000, "the URI is not repeated in full");
     }
+    let address = "quipu://note/a.md";
+    client
+        .send("subscriptions/listen", modern(json!({ "notifications": { "resourceSubscriptions": [long, address] } })));
+    let accepted = loop {
+        let notice = client.notice();
+        if notice["method"] == "notifications/subscriptions/acknowledged" {
+            break notice;
+        }
+    };
+    assert_eq!(accepted["params"]["notifications"]["resourceSubscriptions"], json!([address]), "{accepted}");
 }

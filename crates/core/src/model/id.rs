@@ -32,6 +32,10 @@ pub enum PathError {
 }
 
 impl VaultPath {
+    /// The length of a path and of one of its parts, as the error [`PathError::TooLong`] says.
+    pub const MAX_BYTES: usize = 4000;
+    const MAX_PART_BYTES: usize = 255;
+
     /// Checks a path given by a person, an agent or a file system walk.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.is_empty() {
@@ -49,7 +53,7 @@ impl VaultPath {
         if text.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(PathError::Escapes);
         }
-        if text.len() > 4000 || text.split('/').any(|part| part.len() > 255) {
+        if text.len() > Self::MAX_BYTES || text.split('/').any(|part| part.len() > Self::MAX_PART_BYTES) {
             return Err(PathError::TooLong);
         }
         Ok(Self(text.into()))

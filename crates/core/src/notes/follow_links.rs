@@ -16,7 +16,7 @@ pub(super) struct SourceText {
 /// A text with its links rewritten.
 pub(super) struct FollowedText {
     pub(super) bytes: Vec<u8>,
-    /// The target of a link that could not be rewritten: bytes of it are not UTF-8.
+    /// The target of a link that was not rewritten: bytes of it are not UTF-8, or its place cannot hold the new target.
     pub(super) lost: Option<String>,
 }
 
@@ -58,11 +58,14 @@ fn rewritten(
         Respelled::Kept | Respelled::Stuck => None,
     };
     let targets = respelled.into_iter().map(target).collect();
-    let rewritten = parse::rewrite_sites(&text.bytes, sites, targets, parse::link_sites);
-    match rewritten.refused.into_iter().next() {
-        Some(refused) if std::str::from_utf8(&text.bytes).is_ok() => Err(stuck(preview, text.source, &refused.link)),
-        refused => Ok(FollowedText { bytes: rewritten.bytes, lost: refused.map(|refused| refused.link.target) }),
+    if std::str::from_utf8(&text.bytes).is_ok() {
+        let rewritten = parse::rewrite_all_sites(&text.bytes, sites, targets, parse::link_sites);
+        let bytes = rewritten.map_err(|refused| stuck(preview, text.source, &refused.link))?;
+        return Ok(FollowedText { bytes, lost: None });
     }
+    let rewritten = parse::rewrite_sites(&text.bytes, sites, targets, parse::link_sites);
+    let lost = rewritten.refused.into_iter().next().map(|refused| refused.link.target);
+    Ok(FollowedText { bytes: rewritten.bytes, lost })
 }
 
 fn stuck(preview: &RenamePreview<'_>, source: NoteKey, link: &Link) -> NoteError {
@@ -111,14 +114,14 @@ fn spellings(respelled: &LinkToRespell<'_>) -> Vec<String> {
 }
 
 /// Rewrites the relative links of a note to files that are not notes, where the note or the file moves. `path_after` returns
-/// the path that a file will have, if it exists. A link that is not a path to a file is left alone, and so is one whose place
-/// cannot hold the new path.
+/// the path that a file will have, if it exists. A link that is not a path to a file is left alone; one whose place cannot hold
+/// the new path is lost.
 pub(super) fn follow_other_files(
-    bytes: &mut Vec<u8>,
+    text: &mut FollowedText,
     (from, to): (&str, &str),
     path_after: &mut impl FnMut(VaultPath) -> Option<VaultPath>,
 ) {
-    let sites = parse::other_file_sites(&parse::same_length_text(bytes));
+    let sites = parse::other_file_sites(&parse::same_length_text(&text.bytes));
     let mut moved = |site: &LinkSite| {
         let path = VaultPath::parse(&join(from, &site.link.target)?).ok()?;
         let after = path_after(path)?;
@@ -130,7 +133,9 @@ pub(super) fn follow_other_files(
     };
     let targets: Vec<Option<String>> = sites.iter().map(&mut moved).collect();
     if targets.iter().any(Option::is_some) {
-        *bytes = parse::rewrite_sites(bytes, &sites, targets, parse::other_file_sites).bytes;
+        let rewritten = parse::rewrite_sites(&text.bytes, &sites, targets, parse::other_file_sites);
+        text.bytes = rewritten.bytes;
+        text.lost = text.lost.take().or_else(|| Some(rewritten.refused.into_iter().next()?.link.target));
     }
 }
 

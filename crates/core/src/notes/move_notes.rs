@@ -36,7 +36,7 @@ pub struct MovedNotes {
     pub updated_links: Vec<NoteId>,
     /// Symbolic links that led to a moved file or folder and lead nowhere now.
     pub dangling: Vec<VaultPath>,
-    /// Notes with a link that could not be rewritten, since it is not UTF-8, and its target.
+    /// Notes with a link that was not rewritten, since its place cannot hold the new target, and its target.
     pub lost_links: Vec<(VaultPath, String)>,
     /// How many files that are not notes moved with a folder.
     pub other_files: usize,

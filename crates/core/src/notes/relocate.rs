@@ -239,7 +239,7 @@ impl Knowledge {
                 });
                 found.clone()
             };
-            follow_other_files(&mut text.bytes, (from, to), &mut path_after);
+            follow_other_files(text, (from, to), &mut path_after);
             if let Some(error) = failed {
                 return Err(IndexError::from(error).into());
             }

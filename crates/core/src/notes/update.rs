@@ -37,7 +37,7 @@ pub struct UpdatedNote {
     pub unread: Option<UnreadText>,
     /// Symbolic links to the file that a rename left without a target.
     pub dangling: Vec<VaultPath>,
-    /// Notes with a link that could not be rewritten, since it is not UTF-8, and its target.
+    /// Notes with a link that was not rewritten, since its place cannot hold the new target, and its target.
     pub lost_links: Vec<(VaultPath, String)>,
     /// The notes whose links a rename rewrote, the renamed one included; `None` if it was not renamed.
     pub updated_links: Option<Vec<NoteId>>,

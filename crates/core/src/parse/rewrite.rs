@@ -10,6 +10,13 @@ use super::link_site::{LinkSite, TargetForm};
 use super::{destination, link_sites, same_length_text, scalar, wikilink};
 use crate::model::Link;
 
+/// How often a text is parsed to find the links that can be rewritten: enough to single out several that cannot, with fewer attempts
+/// for a long text. The author of a note decides how many cannot, and all writes wait meanwhile, so links that were not tried by then
+/// are refused.
+const MAX_PARSES: usize = 64;
+const MIN_PARSES: usize = 4;
+const MAX_PARSED_BYTES: usize = 64 * 1024 * 1024;
+
 /// A text with new targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
@@ -53,6 +60,52 @@ pub(crate) fn rewrite_sites(
     find: fn(&str) -> Vec<LinkSite>,
 ) -> RewrittenBytes {
     let text = &*same_length_text(bytes);
+    let Planned { edits, mut refused } = planned(bytes, sites, targets);
+    let mut parses = (MAX_PARSED_BYTES / text.len().max(1)).clamp(MIN_PARSES, MAX_PARSES);
+    let mut accepted = Vec::new();
+    accept((text, sites, find), &mut parses, &mut accepted, edits, &mut refused);
+    refused.sort_by_key(|(index, _)| *index);
+    let refused = refused.into_iter().map(|(index, target)| RefusedTarget { link: sites[index].link.clone(), target });
+    RewrittenBytes { bytes: apply(bytes, &accepted), refused: refused.collect() }
+}
+
+/// As [`rewrite_sites`], but all or nothing. The error is a link that cannot be changed together with those before it.
+pub(crate) fn rewrite_all_sites(
+    bytes: &[u8],
+    sites: &[LinkSite],
+    targets: Vec<Option<String>>,
+    find: fn(&str) -> Vec<LinkSite>,
+) -> Result<Vec<u8>, RefusedTarget> {
+    let source: Source<'_> = (&same_length_text(bytes), sites, find);
+    let Planned { edits, refused } = planned(bytes, sites, targets);
+    let of = |index: usize, target: String| RefusedTarget { link: sites[index].link.clone(), target };
+    if let Some((index, target)) = refused.into_iter().next() {
+        return Err(of(index, target));
+    }
+    if reads_back(source, &edits) {
+        return Ok(apply(bytes, &edits));
+    }
+    // So many of the first edits read back, and so many do not.
+    let (mut fit, mut too_many) = (0, edits.len());
+    while too_many - fit > 1 {
+        let middle = usize::midpoint(fit, too_many);
+        if reads_back(source, &edits[..middle]) {
+            fit = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    let edit = &edits[fit];
+    Err(of(edit.sites[0], edit.target.clone()))
+}
+
+/// The edits that the syntax of their links can hold, and the links that were refused.
+struct Planned {
+    edits: Vec<LinkEdit>,
+    refused: Vec<(usize, String)>,
+}
+
+fn planned(bytes: &[u8], sites: &[LinkSite], targets: Vec<Option<String>>) -> Planned {
     let mut edits: Vec<LinkEdit> = Vec::new();
     let mut edit_at: FxHashMap<usize, usize> = FxHashMap::default();
     let mut refused = Vec::new();
@@ -70,11 +123,7 @@ pub(crate) fn rewrite_sites(
             },
         }
     }
-    let mut accepted = Vec::new();
-    accept((text, sites, find), &mut accepted, edits, &mut refused);
-    refused.sort_by_key(|(index, _)| *index);
-    let refused = refused.into_iter().map(|(index, target)| RefusedTarget { link: sites[index].link.clone(), target });
-    RewrittenBytes { bytes: apply(bytes, &accepted), refused: refused.collect() }
+    Planned { edits, refused }
 }
 
 /// A text, its links, and how they are found.
@@ -115,9 +164,10 @@ fn written_target(form: &TargetForm, target: &str) -> Option<String> {
     }
 }
 
-/// Accepts the candidates that read back, by bisection.
+/// Accepts the candidates that read back, by bisection, with at most so many parses; refuses the rest.
 fn accept(
     source: Source<'_>,
+    parses: &mut usize,
     accepted: &mut Vec<LinkEdit>,
     candidates: Vec<LinkEdit>,
     refused: &mut Vec<(usize, String)>,
@@ -125,20 +175,26 @@ fn accept(
     if candidates.is_empty() {
         return;
     }
-    let before = accepted.len();
-    accepted.extend(candidates.iter().cloned());
-    if reads_back(source, accepted) {
-        return;
+    let is_tried = *parses > 0;
+    if is_tried {
+        *parses -= 1;
+        let before = accepted.len();
+        accepted.extend(candidates.iter().cloned());
+        if reads_back(source, accepted) {
+            return;
+        }
+        accepted.truncate(before);
     }
-    accepted.truncate(before);
-    if let [edit] = candidates.as_slice() {
-        refused.extend(edit.sites.iter().map(|index| (*index, edit.target.clone())));
+    if !is_tried || candidates.len() == 1 {
+        for edit in candidates {
+            refused.extend(edit.sites.iter().map(|index| (*index, edit.target.clone())));
+        }
         return;
     }
     let mut first = candidates;
     let second = first.split_off(first.len() / 2);
-    accept(source, accepted, first, refused);
-    accept(source, accepted, second, refused);
+    accept(source, parses, accepted, first, refused);
+    accept(source, parses, accepted, second, refused);
 }
 
 /// Whether the edited text has the same links except for the new targets.
@@ -185,6 +241,8 @@ fn is_utf8(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// Every link becomes one to `target`; gives the text and how many were refused.
@@ -234,5 +292,43 @@ mod tests {
         check("[[a]]", "", "[[a]]", 1);
         check("[t](a.md)", "not-a-note.png", "[t](a.md)", 1);
         check("[[a]] `code` and [[b]]", "x`y", "[[a]] `code` and [[x`y]]", 1);
+    }
+
+    thread_local! {
+        static PARSED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    fn counted(text: &str) -> Vec<LinkSite> {
+        PARSED.set(PARSED.get() + 1);
+        link_sites(text)
+    }
+
+    #[test]
+    fn links_that_cannot_be_rewritten_take_a_bounded_number_of_parses() {
+        let text = "fine [[b]]\n\n".to_owned() + &"[[a]] `c`\n\n".repeat(800);
+        let sites = link_sites(&text);
+        let targets = || sites.iter().map(|_| Some("x`y".to_owned())).collect();
+        let refused = rewrite_all_sites(text.as_bytes(), &sites, targets(), counted).expect_err("one cannot");
+        let parsed = PARSED.take();
+        assert_eq!((refused.link.target.as_str(), refused.target.as_str()), ("a", "x`y"));
+        assert!(parsed <= 11, "{parsed}: once, and log2 of 801");
+
+        let rewritten = rewrite_sites(text.as_bytes(), &sites, targets(), counted);
+        let parsed = PARSED.take();
+        assert!(parsed <= MAX_PARSES, "{parsed}");
+        assert_eq!(rewritten.refused.len(), 800);
+        assert!(rewritten.bytes.starts_with(b"fine [[x`y]]\n\n[[a]] `c`\n"));
+    }
+
+    #[test]
+    fn all_links_are_rewritten_or_none() {
+        let all = |text: &str, target: &str| {
+            let sites = link_sites(text);
+            let targets = sites.iter().map(|_| Some(target.to_owned())).collect();
+            rewrite_all_sites(text.as_bytes(), &sites, targets, link_sites).map_err(|refused| refused.link.target)
+        };
+        assert_eq!(all("[[a]] [t](b.md) ![[c|d]]", "e.md"), Ok(b"[[e.md]] [t](e.md) ![[e.md|d]]".to_vec()));
+        assert_eq!(all("[[a]]\n\n[[b]] `c`\n\n[[c]] `c`", "x`y"), Err("b".to_owned()));
+        assert_eq!(all("[t](b.md) [[a]]", "x|y"), Err("a".to_owned()));
     }
 }

@@ -23,7 +23,7 @@ pub use memory_store::{
     MemoryChange, MemoryCounts, MemoryFailure, MemoryItem, MemoryStore, NewEntity, NoteTie, Redaction, Refusal,
     RelationFilter, StoredVector, TextOwner, UndoError,
 };
-pub use note_feed::{FeedError, NoteChanges, NoteFeed};
+pub use note_feed::{FeedError, LogHeads, NoteChanges, NoteFeed};
 pub use note_history::{
     LoggedFile, LoggedVersion, LoggedWrite, NamePeriod, NoteAction, NoteHistory, OUTSIDE, WriteFilter, WriteNumber,
     WriteOrigin,

@@ -13,8 +13,23 @@ pub trait NoteFeed: Send + Sync {
     /// The changes after a number.
     fn changes_since(&self, number: i64) -> Result<NoteChanges, FeedError>;
 
+    /// How far the logs of notes and of memory are, and whether a text of either was redacted by any server after `known`.
+    fn redacted_since(&self, known: LogHeads) -> Result<(LogHeads, bool), FeedError>;
+
     /// Calls this when there may be a change from now on. Some calls may come late or never: a reader also asks by itself.
     fn on_change(&self, _wake: Box<dyn Fn() + Send + Sync>) {}
+}
+
+/// The last numbers of the logs of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogHeads {
+    pub notes: i64,
+    pub memory: i64,
+}
+
+impl LogHeads {
+    /// Above every number.
+    pub const LAST: Self = Self { notes: i64::MAX, memory: i64::MAX };
 }
 
 /// The paths that changed after a number of the feed.

@@ -109,7 +109,8 @@ impl McpConnection {
         let name = name(client, context);
         self.session.introduce(&name);
         if self.client.set(name.clone()).is_ok() {
-            tracing::info!(client = name, client_version = client.version, protocol = %version, "client connected");
+            let client_version = echoed(&client.version);
+            tracing::info!(client = name, client_version, protocol = %version, "client connected");
         }
     }
 
@@ -161,6 +162,11 @@ impl ServerHandler for McpConnection {
         mut request: InitializeRequestParams,
         context: McpContext,
     ) -> Result<InitializeResult, ErrorData> {
+        // The library keeps the message until the session ends.
+        if !permit(&context).is_small() {
+            let message = "the first message is too long; shorten `clientInfo` and `capabilities`";
+            return Err(ErrorData::invalid_params(message, None));
+        }
         let mut agreed = self.negotiate_initialize(&request)?;
         agreed.instructions = Some(self.instructions(&context));
         self.record_client(&request.client_info, &agreed.protocol_version, &context);

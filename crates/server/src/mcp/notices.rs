@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quipu_core::model::NoteId;
+use quipu_core::model::{NoteId, VaultPath};
 use quipu_tools::{Registry, echoed};
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
@@ -13,7 +13,7 @@ use rmcp::service::{Peer, SubscriptionSink};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::Instant;
 
-use crate::service::VaultChange;
+use crate::service::{SMALL_REQUEST_BYTES, VaultChange};
 
 /// Changes that a slow listener may lag behind; beyond that it is notified that anything may have changed.
 const QUEUED: usize = 64;
@@ -21,8 +21,12 @@ const QUEUED: usize = 64;
 /// How long to wait for further changes, so that a checkout of a thousand files is not a thousand notifications.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Notes that one client may subscribe to.
+/// Notes that one client may subscribe to, and the length of all its URIs together, which are kept as long as the subscription.
 const MAX_FOLLOWED: usize = 1000;
+const MAX_FOLLOWED_BYTES: usize = SMALL_REQUEST_BYTES;
+
+/// Above the URI of any note: an id, which is in normal form, can be three times as long as its path, and is percent-encoded.
+const MAX_URI_BYTES: usize = 3 * 3 * VaultPath::MAX_BYTES + 100;
 
 /// Sends changes to all listeners.
 pub(super) struct ChangeNotices(broadcast::Sender<Arc<VaultChange>>);
@@ -52,17 +56,21 @@ pub(super) struct FollowedNotes(Mutex<HashMap<NoteId, Vec<String>>>);
 impl FollowedNotes {
     /// Keeps the URIs that one client can subscribe to.
     pub(super) fn acceptable(uris: Vec<String>) -> Vec<String> {
-        uris.into_iter().filter(|uri| Registry::note_of_resource(uri).is_some()).take(MAX_FOLLOWED).collect()
+        uris.into_iter().filter(|uri| note_of(uri).is_ok()).take(MAX_FOLLOWED).collect()
     }
 
     /// Subscribes to a URI, even of a note that does not exist yet.
     pub(super) fn add(&self, uri: &str) -> Result<(), ErrorData> {
-        let Some(note) = Registry::note_of_resource(uri) else {
-            return Err(ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None));
-        };
+        let note = note_of(uri)?;
         let mut followed = self.0.lock();
         if followed.values().map(Vec::len).sum::<usize>() >= MAX_FOLLOWED {
             let message = format!("cannot subscribe to more than {MAX_FOLLOWED} notes; unsubscribe from one first");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        if followed.values().flatten().map(String::len).sum::<usize>() + uri.len() > MAX_FOLLOWED_BYTES {
+            let message = format!(
+                "cannot subscribe to URIs of more than {MAX_FOLLOWED_BYTES} bytes together; unsubscribe from one first"
+            );
             return Err(ErrorData::invalid_params(message, None));
         }
         let uris = followed.entry(note).or_default();
@@ -91,6 +99,21 @@ impl FollowedNotes {
         uris.dedup();
         uris
     }
+}
+
+/// The note that a client subscribes to.
+fn note_of(uri: &str) -> Result<NoteId, ErrorData> {
+    if uri.len() > MAX_URI_BYTES {
+        let message = format!(
+            "cannot subscribe to {}: it has {} bytes, and the URI of a note has at most {MAX_URI_BYTES}; \
+             use one from resources/list",
+            echoed(uri),
+            uri.len()
+        );
+        return Err(ErrorData::invalid_params(message, None));
+    }
+    let not_a_note = || ErrorData::invalid_params(format!("{} is not the URI of a note", echoed(uri)), None);
+    Registry::note_of_resource(uri).ok_or_else(not_a_note)
 }
 
 /// The changes that a listener has not received yet.
@@ -167,6 +190,22 @@ impl ChangeFeed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn uris_of_subscriptions_are_bounded_one_by_one_and_together() {
+        let followed = FollowedNotes::default();
+        let uri = |length: usize| format!("quipu://note/{}", "x".repeat(length));
+        let long = uri(MAX_URI_BYTES);
+        assert!(followed.add(&long).unwrap_err().message.contains("has at most 36100"));
+        assert_eq!(FollowedNotes::acceptable(vec![long, uri(3)]), [uri(3)]);
+        let fit = MAX_FOLLOWED_BYTES / uri(30_000).len();
+        for more in 0..fit {
+            followed.add(&uri(30_000 - more)).unwrap();
+        }
+        assert!(followed.add(&uri(30_001)).unwrap_err().message.contains("bytes together"));
+        followed.remove(&uri(30_000));
+        followed.add(&uri(30_001)).unwrap();
+    }
 
     #[tokio::test]
     async fn continuous_changes_are_notified_at_intervals() {

@@ -31,7 +31,7 @@ pub use last_hour::{LastHour, Reading};
 pub use metric::{Metric, MetricKind};
 pub(crate) use request_permit::{RequestPermit, SMALL_REQUEST_BYTES};
 pub(crate) use response_budget::{ResponseBudget, ResponseBytes};
-pub use trail::{ArgumentSummary, ClientCalls, EXPLORER, ToolLatency, Trail, TrailEntry, TrailEntryKind, TrailPage};
+pub use trail::{ClientCalls, EXPLORER, StartedCall, ToolLatency, Trail, TrailEntry, TrailEntryKind, TrailPage};
 pub(crate) use vault_service::UNREACHABLE;
 pub use vault_service::{IndexProgress, Report, VaultChange, VaultChangeListener, VaultService};
 

@@ -63,7 +63,7 @@ impl RequestPermit {
         holdings.place.take().or_else(|| Some(holdings.order.as_ref()?.queue(true)))
     }
 
-    /// Whether the request takes no memory from other clients, so that it may last as long as a stream.
+    /// Whether the request takes no memory from other clients, so that it may be kept as long as a stream or a session.
     pub(crate) fn is_small(&self) -> bool {
         self.0.lock().request_size <= SMALL_REQUEST_BYTES
     }

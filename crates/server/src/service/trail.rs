@@ -82,6 +82,9 @@ pub struct TrailPage {
     pub traces: Vec<TrailEntry>,
     /// To ask for the next.
     pub next: u64,
+    /// How often texts were cleared: after a change, earlier pages have texts that may no longer be shown.
+    #[serde(default)]
+    pub clearings: u64,
 }
 
 /// How often a client called, and how long ago.
@@ -115,6 +118,14 @@ struct TrailState {
     minutes: MinuteLog,
     /// The newest entry of memory's log that is in the trail.
     memory_head: Option<ChangeNumber>,
+    clearings: u64,
+}
+
+/// A call that has begun.
+pub struct StartedCall {
+    summary: ArgumentSummary,
+    /// The number of clearings by then.
+    clearings: u64,
 }
 
 #[derive(Default)]
@@ -126,11 +137,22 @@ struct Durations {
 }
 
 impl Trail {
-    /// Adds a call that was answered.
+    /// To be called before a call that [`Self::called`] adds.
+    pub fn started(&self, arguments: &Value) -> StartedCall {
+        StartedCall { summary: ArgumentSummary::of(arguments), clearings: self.0.lock().clearings }
+    }
+
+    /// Removes the texts of calls and of changes to memory: one of them may be what was redacted. Which cannot be known, since a
+    /// search for a part of it has it too. The paths of changed notes stay.
+    pub fn clear_texts(&self) {
+        self.0.lock().clear_texts();
+    }
+
+    /// Adds a call that was answered. If it redacted something, earlier texts are removed.
     pub fn called(
         &self,
         tool: &ToolInfo,
-        arguments: ArgumentSummary,
+        call: StartedCall,
         who: &str,
         response: &ToolResponse,
         took: Duration,
@@ -141,6 +163,14 @@ impl Trail {
         let writes = tool.access != Access::Read;
         let at = now_ns / 1_000_000;
         let mut inner = self.0.lock();
+        let StartedCall { mut summary, clearings } = call;
+        // It may have had the text before that was redacted meanwhile.
+        if clearings != inner.clearings {
+            summary = ArgumentSummary::EMPTY;
+        }
+        if tool.access == Access::Erase && !failed {
+            inner.clear_texts();
+        }
         let durations = inner.tools.entry(tool.name).or_default();
         durations.calls += 1;
         durations.failed += u64::from(failed);
@@ -154,7 +184,7 @@ impl Trail {
             return;
         }
         inner.heard_of(who, at);
-        let ArgumentSummary { object, text } = arguments;
+        let ArgumentSummary { object, text } = summary;
         inner.push(TrailEntry {
             number: 0,
             at,
@@ -195,13 +225,18 @@ impl Trail {
     /// Adds changes to memory that are in its log and not yet in the trail, up to some number.
     pub fn remembered(&self, memory: &dyn MemoryStore) -> Result<(), MemoryFailure> {
         let head = memory.head()?;
-        let last = self.0.lock().memory_head.replace(head);
+        let (last, clearings) = {
+            let mut inner = self.0.lock();
+            (inner.memory_head.replace(head), inner.clearings)
+        };
         // What was there before the process began is history.
         let Some(last) = last.filter(|last| *last < head) else { return Ok(()) };
         let mut entries = memory.log_before(ChangeNumber(head.0 + 1), LOGGED)?;
         entries.retain(|entry| entry.number > last);
         let texts = entries.iter().map(|entry| described(memory, entry)).collect::<Result<Vec<_>, _>>()?;
         let mut inner = self.0.lock();
+        // They may have been read before something was redacted.
+        let is_cleared = clearings != inner.clearings;
         for (entry, text) in entries.iter().zip(texts).rev() {
             inner.push(TrailEntry {
                 number: 0,
@@ -210,7 +245,7 @@ impl Trail {
                 kind: TrailEntryKind::Memory,
                 tool: Some(entry.author.tool.clone()),
                 object: None,
-                text,
+                text: if is_cleared { String::new() } else { text },
                 entity: entity_of(entry),
                 change: Some(entry.number.0),
                 ms: None,
@@ -229,6 +264,7 @@ impl Trail {
         TrailPage {
             traces: inner.traces.iter().filter(|trace| trace.number >= from).cloned().collect(),
             next: inner.next,
+            clearings: inner.clearings,
         }
     }
 
@@ -273,6 +309,13 @@ impl Trail {
 }
 
 impl TrailState {
+    fn clear_texts(&mut self) {
+        for trace in self.traces.iter_mut().filter(|trace| trace.kind != TrailEntryKind::Note) {
+            (trace.object, trace.text) = (None, String::new());
+        }
+        self.clearings += 1;
+    }
+
     fn push(&mut self, trace: TrailEntry) {
         if self.traces.len() == KEPT {
             self.traces.pop_front();
@@ -322,7 +365,7 @@ fn entity_of(change: &LoggedChange) -> Option<i64> {
 
 /// The arguments of a call in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgumentSummary {
+struct ArgumentSummary {
     object: Option<String>,
     text: String,
 }
@@ -349,7 +392,9 @@ const TELLING: [&str; 14] = [
 const NOTES: [&str; 5] = ["id", "filepath", "center", "source", "path"];
 
 impl ArgumentSummary {
-    pub fn of(arguments: &Value) -> Self {
+    const EMPTY: Self = Self { object: None, text: String::new() };
+
+    fn of(arguments: &Value) -> Self {
         let value = |name: &&str| arguments.get(*name).filter(|value| !value.is_null());
         let object = NOTES.iter().find_map(value).and_then(Value::as_str).map(cut);
         let named = TELLING.iter().filter_map(|name| Some((*name, value(name)?)));
@@ -430,6 +475,24 @@ mod tests {
         }
         let page = trail.since(0);
         assert_eq!((page.traces.len(), page.traces[0].number, page.next), (KEPT, 5, KEPT as u64 + 5));
+    }
+
+    #[test]
+    fn clearing_removes_the_texts_of_calls_and_of_those_that_run() {
+        let trail = Trail::default();
+        let read = quipu_tools::every_tool().iter().find(|info| info.access == Access::Read).unwrap();
+        let answered = || ToolResponse::from(Reply::Answer(json!({})));
+        let call = |call: StartedCall| trail.called(read, call, "ada", &answered(), Duration::ZERO, 0);
+        call(trail.started(&json!({"id": "n.md"})));
+        let running = trail.started(&json!({"query": "secret"}));
+        trail.changed([NoteId::new("a.md")].iter(), 0);
+        trail.clear_texts();
+        call(running);
+        call(trail.started(&json!({"query": "later"})));
+        let page = trail.since(0);
+        let shown: Vec<_> = page.traces.iter().map(|trace| (trace.object.as_deref(), trace.text.as_str())).collect();
+        assert_eq!(shown, [(None, ""), (Some("a.md"), "a.md"), (None, ""), (None, "later")]);
+        assert_eq!(page.clearings, 1);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use parking_lot::Mutex;
 use quipu_core::model::VaultPath;
-use quipu_core::ports::{Image, NoteFeed};
+use quipu_core::ports::{FeedError, Image, LogHeads, NoteFeed};
 use quipu_core::{RequestKey, Session};
 use quipu_tools::{
-    Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolInfo, ToolResponse, WholeGraph,
+    Completion, Offer, RegistryOptions, ResourcePage, ResourceText, ToolError, ToolErrorKind, ToolInfo, ToolResponse,
+    WholeGraph,
 };
 use serde_json::Value;
 
@@ -31,6 +33,9 @@ pub struct TeamOptions {
 pub struct TeamGraph {
     engine: Engine,
     follower: Follower,
+    feed: Arc<dyn NoteFeed>,
+    /// Up to here of the logs.
+    looked_for_redactions: Mutex<LogHeads>,
     offer: Arc<Offer>,
 }
 
@@ -40,16 +45,29 @@ impl TeamGraph {
         let knowledge = open.knowledge().clone();
         let TeamOptions { background, trash_days, offer } = options;
         let engine = EngineOptions { watches: false, background, trash_days, first_pass: FirstPass::Followed };
+        // Before the first call. Unknown, an earlier redaction clears the texts once.
+        let heads = feed.redacted_since(LogHeads::LAST).map_or_else(|_| LogHeads::default(), |(heads, _)| heads);
         let engine = Engine::start(open, engine)?;
-        let follower = Follower::start(knowledge, feed).context("while starting to follow the database")?;
+        let follower = Follower::start(knowledge, feed.clone()).context("while starting to follow the database")?;
         let offer = Arc::new(Offer::of(engine.registry(), offer));
-        Ok(Self { engine, follower, offer })
+        Ok(Self { engine, follower, feed, looked_for_redactions: Mutex::new(heads), offer })
     }
 
     /// The engine, with every change that was committed before, or why it may lack some.
     fn current(&self) -> (&Engine, Option<String>) {
         let lag = self.follower.catch_up().map(|lag| lag.to_string());
         (&self.engine, lag)
+    }
+
+    /// Clears the texts of the trail if any server has redacted something since they were last shown.
+    fn clear_redacted(&self) -> Result<(), FeedError> {
+        let mut known = self.looked_for_redactions.lock();
+        let (heads, is_redacted) = self.feed.redacted_since(*known)?;
+        if is_redacted {
+            self.engine.clear_trail();
+        }
+        *known = heads;
+        Ok(())
     }
 
     /// Before the answer is sent: the client's next call may come to another server. Should it fail, that server refuses more than
@@ -153,6 +171,8 @@ impl VaultService for TeamGraph {
     }
 
     fn trail(&self, from: u64) -> Result<TrailPage, ToolError> {
+        // Without an answer of the database nothing is shown: it may have been redacted.
+        self.clear_redacted().map_err(|error| ToolError::new(ToolErrorKind::Provider, error.to_string()))?;
         Ok(self.engine.trail(from))
     }
 

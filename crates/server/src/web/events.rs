@@ -1,4 +1,4 @@
-//! `GET /api/events`: the trail as it grows, and when a graph was laid out, as server-sent events. Asked for by `fetch` with an
+//! `GET /api/events`: the trail as it grows, that texts of it were redacted, and when a graph was laid out, as server-sent events. Asked for by `fetch` with an
 //! Authorization header: the browser's own EventSource cannot send one.
 
 use std::convert::Infallible;
@@ -41,6 +41,7 @@ async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Re
     let mut looks = tokio::time::interval(EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut next = None;
+    let mut clearings = None;
     let mut quiet = QUIET;
     let mut layouts = 0;
     loop {
@@ -52,12 +53,22 @@ async fn follow(explorer: Arc<Explorer>, caller: Caller, events: mpsc::Sender<Re
         if let Ok(Ok(page)) = page {
             // What others read is theirs; what they change concerns all.
             let shown = page.traces.iter().filter(|trace| sees_reads || trace.writes);
-            match next {
-                Some(_) => shown.for_each(|trace| write_event(&mut text, "trace", trace)),
+            next = match next {
+                // A text was redacted: the page drops its own, and the next look sends what is left.
+                _ if clearings.replace(page.clearings).is_some_and(|known| known != page.clearings) => {
+                    write_event(&mut text, "cleared", &page.clearings);
+                    None
+                }
+                Some(_) => {
+                    shown.for_each(|trace| write_event(&mut text, "trace", trace));
+                    Some(page.next)
+                }
                 // What happened before, in one piece: nothing is to be read again for it.
-                None => write_event(&mut text, "history", &shown.collect::<Vec<&TrailEntry>>()),
-            }
-            next = Some(page.next);
+                None => {
+                    write_event(&mut text, "history", &shown.collect::<Vec<&TrailEntry>>());
+                    Some(page.next)
+                }
+            };
         }
         // A page that shows a draft asks again for the graph.
         let made = explorer.layouts.made();

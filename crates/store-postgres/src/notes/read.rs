@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use deadpool_postgres::GenericClient;
 use quipu_core::RequestKey;
 use quipu_core::model::{ContentHash, FileStat, VaultPath};
-use quipu_core::ports::{FileContent, ListedFile, NoteChanges, TrashReason, TrashedFile};
+use quipu_core::ports::{FileContent, ListedFile, LogHeads, NoteAction, NoteChanges, TrashReason, TrashedFile};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::files::{Files, StoredVersion, keys_above};
 use crate::failure::DatabaseError;
@@ -184,6 +185,22 @@ pub(super) async fn changes_since(
         changes.paths = list(db, sql, &[&graph, &change], |row| path(row, 0)).await?;
     }
     Ok(changes)
+}
+
+/// In one statement, so that both heads are of one moment.
+pub(super) async fn redacted_since(
+    db: &impl GenericClient,
+    graph: i64,
+    known: LogHeads,
+) -> Result<(LogHeads, bool), DatabaseError> {
+    let sql = "SELECT notes.change, memory.change, \
+               EXISTS (SELECT 1 FROM note_write_file WHERE graph = $1 AND change > $2 AND action = $4) OR \
+               EXISTS (SELECT 1 FROM change WHERE graph = $1 AND number > $3 AND tool = 'redact') \
+               FROM note_head notes JOIN memory_head memory USING (graph) WHERE graph = $1";
+    let read = |row: &Row| Ok((LogHeads { notes: get(row, 0)?, memory: get(row, 1)? }, get(row, 2)?));
+    let values: [&(dyn ToSql + Sync); 4] = [&graph, &known.notes, &known.memory, &NoteAction::Redact.name()];
+    let found = row::first(db, sql, &values, read).await?;
+    found.ok_or_else(|| BadRow("the graph was deleted".to_owned()).into())
 }
 
 fn reason(word: &str) -> TrashReason {

@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use quipu_core::RequestKey;
 use quipu_core::model::{FileStat, VaultPath};
 use quipu_core::ports::{
-    FeedError, FileChange, FileContent, ListedFile, Listing, LoggedFile, LoggedWrite, NamePeriod, NoteChanges,
-    NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, VaultVersions, WriteError, WriteFilter,
-    WriteNumber, WriteOrigin,
+    FeedError, FileChange, FileContent, ListedFile, Listing, LogHeads, LoggedFile, LoggedWrite, NamePeriod,
+    NoteChanges, NoteFeed, NoteHistory, TrashReason, TrashedFile, VaultError, VaultFiles, VaultVersions, WriteError,
+    WriteFilter, WriteNumber, WriteOrigin,
 };
 
 use super::files::excluded;
@@ -262,6 +262,11 @@ impl NoteFeed for PostgresVault {
     fn changes_since(&self, number: i64) -> Result<NoteChanges, FeedError> {
         let changes = self.database.read_now(self.scope, async |db| read::changes_since(db, self.graph, number).await);
         changes.map_err(|error| FeedError(error.into()))
+    }
+
+    fn redacted_since(&self, known: LogHeads) -> Result<(LogHeads, bool), FeedError> {
+        let found = self.database.read_now(self.scope, async |db| read::redacted_since(db, self.graph, known).await);
+        found.map_err(|error| FeedError(error.into()))
     }
 
     fn on_change(&self, wake: Box<dyn Fn() + Send + Sync>) {

@@ -156,7 +156,7 @@ pub(crate) fn warn_of_lost_links(call: &Call<'_>, lost: &[(VaultPath, String)]) 
     for (path, target) in lost.iter().take(MAX_LOST) {
         let (path, target) = (quoted(path.as_str()), quoted(target));
         call.warn(format!(
-            "{path}: its link to {target} was not rewritten, since bytes of it are not UTF-8; correct it"
+            "{path}: its link to {target} was not rewritten, since its bytes are not UTF-8 or its place cannot hold the new path; correct it"
         ));
     }
     if let Some(more) = lost.len().checked_sub(MAX_LOST).filter(|more| *more > 0) {
@@ -300,7 +300,8 @@ Self [[Plan#Part]], near [near](near.md#x), up [[./near]], far [far](../Far.md),
         assert_eq!(harness.vault.bytes("c.md").unwrap(), b"---\nup: \"[[x/a|\xE9]]\"\n---\n[a](x/a.md) \xFE\n");
         let called = harness.called("move_node", json!({"id": "x/a.md", "to": "y/a.md"}));
         assert_eq!(harness.vault.bytes("c.md").unwrap(), b"---\nup: \"[[x/a|\xE9]]\"\n---\n[a](y/a.md) \xFE\n");
-        let lost = "\"c.md\": its link to \"x/a\" was not rewritten, since bytes of it are not UTF-8; correct it";
+        let lost = "\"c.md\": its link to \"x/a\" was not rewritten, since its bytes are not UTF-8 or its place cannot \
+                    hold the new path; correct it";
         assert!(called.warnings.iter().any(|warning| warning == lost), "{:?}", called.warnings);
     }
 

@@ -109,6 +109,35 @@ fn explorer_hears_of_the_writes_of_another_server() {
 }
 
 #[test]
+fn redaction_at_another_server_clears_the_texts_that_pages_get() {
+    let Some(graphs) = TwoGraphs::create() else { return };
+    let (reading, admin) = (graphs.token("reader", "read", &["one"]), graphs.token("admin", "admin", &["one"]));
+    let (server, other) = (graphs.start(), graphs.start());
+    let at_this = |tool: &str, arguments: Value| {
+        let done = answered(&server, &admin, call(tool, &arguments));
+        assert!(done.get("answer").is_some(), "{done}");
+    };
+    let history = || Events::open(&Post::get("/api/events").bearer(&reading), server.address).next().to_string();
+    let redact_there = |arguments: Value| {
+        let redacted = answered(&other, &admin, call("redact", &arguments));
+        assert_eq!(redacted["answer"]["redacted"], true, "{redacted}");
+    };
+    at_this("create_entity", json!({ "name": "Ada", "entity_type": "User" }));
+    at_this("create_observation", json!({ "entity_id": 1, "text_content": "the key is zyxomorph" }));
+    // No page has followed the trail of this server before.
+    redact_there(json!({ "kind": "observation", "id": 1, "reason": "a key" }));
+    let shown = history();
+    assert!(shown.contains("create_observation") && !shown.contains("zyxomorph"), "{shown}");
+
+    at_this("create_node", json!({ "id": "a.md", "content": "secret" }));
+    at_this("create_observation", json!({ "entity_id": 1, "text_content": "a.md has quandrifex" }));
+    assert!(history().contains("quandrifex"));
+    redact_there(json!({ "kind": "note", "id": "a.md", "reason": "a key" }));
+    let shown = history();
+    assert!(shown.contains("create_node") && !shown.contains("quandrifex"), "{shown}");
+}
+
+#[test]
 fn explorer_has_a_page_for_each_graph_and_data_for_its_tokens_alone() {
     let Some(graphs) = TwoGraphs::create() else { return };
     let one = graphs.token("one", "write", &["one"]);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test's vault is made here")]
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::client::{Client, files_below, first_block, ids, vault, warnings};
@@ -74,6 +76,21 @@ fn refused_move_changes_nothing() {
     ] {
         assert_eq!(client.error("move_node", json!({ "id": id, "to": to })).0, code, "{id} to {to}");
     }
+    assert_eq!(files_below(client.root()), before);
+}
+
+/// The author of a note decides how many of its links cannot be rewritten, and every write waits for a move.
+#[test]
+fn move_that_many_links_prevent_is_refused_at_once() {
+    let code_after_each = "[[a]] `c`\n\n".repeat(2500);
+    let mut client = Client::open(&format!("//- a.md\nA\n//- many.md\n{code_after_each}"));
+    let before = files_below(client.root());
+    let started = Instant::now();
+    let (code, message) = client.error("move_node", json!({ "id": "a.md", "to": "x`y.md" }));
+    let took = started.elapsed();
+    assert_eq!(code, "LINK_INTEGRITY", "{message}");
+    assert!(message.contains("the link to a in many.md cannot be rewritten"), "{message}");
+    assert!(took < Duration::from_secs(7), "{took:?}: each link was tried");
     assert_eq!(files_below(client.root()), before);
 }
 
