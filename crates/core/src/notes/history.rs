@@ -248,7 +248,6 @@ impl Knowledge {
 
 /// Adds the writes of a note while it had a name, of writes that are sorted, newest first, and that it reads no further than
 /// that. Returns the write that gave it the name, or that moved another note away from it, and its path before.
-#[expect(clippy::type_complexity, reason = "two values of one loop")]
 fn trace_name(
     steps: &mut Vec<HistoryStep>,
     at: &VaultPath,
