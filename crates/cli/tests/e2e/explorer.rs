@@ -157,7 +157,7 @@ fn stream_sends_calls_and_changes_as_they_happen() {
     assert_eq!(seen[1]["text"], "+ Ada (User)");
 }
 
-/// Of the next history that a page gets, for what it shows of calls and memory.
+/// The texts of calls and memory in the next history that a page gets.
 fn next_history(events: &mut Events) -> String {
     loop {
         let event = events.next();

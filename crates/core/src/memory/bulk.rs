@@ -205,9 +205,9 @@ impl Memory {
 
 /// The names of a draft, prepared to be compared with those of others: a draft may have hundreds of aliases.
 struct DraftNames {
-    /// Of its name and its aliases.
+    /// The keys of its name and its aliases.
     keys: FxHashSet<String>,
-    /// The same; the name first.
+    /// Their words; the name first.
     words: Vec<NameWords>,
 }
 

@@ -83,7 +83,7 @@ const FEW_VALUES: usize = 32;
 #[derive(Default)]
 struct NoteNumbers {
     numbers: Vec<u32>,
-    /// The same, once there are more than a few.
+    /// The numbers as a set, once there are more than a few.
     known: FxHashSet<u32>,
 }
 
