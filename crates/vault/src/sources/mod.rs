@@ -73,7 +73,7 @@ impl FolderSources {
     ) -> Vec<(SourceVersion, i64)> {
         let mut versions: BTreeMap<String, (SourceVersion, i64)> = BTreeMap::new();
         for (reference, named) in named {
-            if named.left_out == LeftOut::Unsearched {
+            if named.left_out != LeftOut::Nothing {
                 let path = reference.as_str().to_owned();
                 versions.insert(path.clone(), (SourceVersion { path, hash: NOT_SEARCHED }, 0));
             }
@@ -178,7 +178,7 @@ impl FolderSources {
         let by_index = if unknown.is_empty() { Vec::new() } else { self.by_index(checked, note) };
         let remembered = by_index.into_iter().filter(|source| is_unknown(&source.path));
         let mut all: Vec<_> = known.into_iter().filter_map(past::PastSource::known).chain(remembered).collect();
-        let is_unsearched = |named: &&SourceRef| checked.lookups[*named].left_out == LeftOut::Unsearched;
+        let is_unsearched = |named: &&SourceRef| checked.lookups[*named].left_out != LeftOut::Nothing;
         for named in note.refs.iter().filter(is_unsearched) {
             all.retain(|source| source.path != named.as_str());
             all.push(TracedSource { path: named.as_str().to_owned(), status: SourceStatus::Unknown });

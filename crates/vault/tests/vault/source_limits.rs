@@ -111,6 +111,23 @@ fn sources_that_take_longer_than_one_call_are_read_by_the_next_ones() {
     assert!(calls > 1, "the files are too small for this test");
 }
 
+/// A change of a file that is not among the first would otherwise leave the page fresh.
+#[test]
+fn sources_with_more_files_than_are_checked_are_unknown() {
+    let desk = TestRepository::without_git("");
+    for n in 0..2001 {
+        desk.steps(&format!("write src/{n}.rs 1"));
+    }
+    let path = VaultPath::parse("doc.md").unwrap();
+    let refs = parse(&["src"]);
+    let remembered = desk.sources.versions(&refs);
+    desk.steps("write src/999.rs 2");
+    let traced = desk.sources.trace(&[SourcedNote { path: &path, refs, remembered: &remembered }]);
+    assert!(traced.warnings[0].contains("more than 2000 files"), "{:?}", traced.warnings);
+    let all = traced.notes[0].iter().find(|source| source.path == "src").expect("the reference itself");
+    assert_eq!(all.status, SourceStatus::Unknown);
+}
+
 #[test]
 fn patterns_of_all_notes_share_one_search_with_a_time_limit() {
     let desk = TestRepository::without_git("");
