@@ -134,6 +134,12 @@ impl Install {
         };
         let _lock = if self.dry_run { None } else { Some(install::lock()?) };
         let file = ConfigFile::read(client, path)?;
+        if let Some(project) = &project
+            && !file.is_in(project)?
+        {
+            let message = format!("cannot change {}: it is a link out of the project", file.path().display());
+            return Err(Failure::failed(message).hint("remove the link, or omit --scope to change your own settings"));
+        }
         if !self.force
             && let Some(other) = file.foreign_server(&self.name)?
         {

@@ -126,6 +126,15 @@ impl ConfigFile {
         format!("cannot change {}", self.path.display())
     }
 
+    /// Whether the file to write is inside a folder: links may lead out of it.
+    pub(crate) fn is_in(&self, folder: &Path) -> anyhow::Result<bool> {
+        let folder = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
+        let place = self.place()?;
+        // A file that does not exist yet is where its folder leads.
+        let real = place.ancestors().find_map(|path| path.canonicalize().ok());
+        Ok(real.is_some_and(|real| real.starts_with(folder)))
+    }
+
     /// The file to write. A dangling link is an error: its target may be on a disk that is not mounted.
     fn place(&self) -> anyhow::Result<PathBuf> {
         match self.path.canonicalize() {

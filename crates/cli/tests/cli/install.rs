@@ -531,6 +531,27 @@ fn planted_fields_of_a_project_entry_are_removed_and_named() {
 }
 
 #[test]
+fn project_settings_that_are_links_out_of_the_project_are_refused() {
+    let desk = HomeSandbox::new();
+    desk.put("work/.git/HEAD", "ref: refs/heads/main\n");
+    let entry = json!({ "command": "quipu", "args": ["serve", "/notes"], "env": { "A": "1" } });
+    let own = json!({ "mcpServers": { "quipu": entry } }).to_string();
+    desk.put(".claude.json", &own);
+    desk.put(".cursor/mcp.json", &own);
+    std::os::unix::fs::symlink("../.claude.json", desk.home("work/.mcp.json")).unwrap();
+    std::os::unix::fs::symlink("../.cursor", desk.home("work/.cursor")).unwrap();
+    std::os::unix::fs::symlink("..", desk.home("work/.vscode")).unwrap();
+    for (client, file) in [("claude-code", ".claude.json"), ("cursor", ".cursor/mcp.json"), ("vscode", "mcp.json")] {
+        for remove in [&[][..], &["--remove"]] {
+            let all = [&["install", client, "--scope", "project"], remove].concat();
+            let ran = desk.0.ran(desk.0.command(&all).current_dir(desk.home("work")).output().unwrap()).expect(1);
+            assert!(ran.stderr.contains("it is a link out of the project"), "{ran}");
+        }
+        assert!(!desk.home(file).exists() || desk.read(file) == own);
+    }
+}
+
+#[test]
 fn without_a_client_the_list_gives_a_command_that_connects_one() {
     let desk = HomeSandbox::new();
     let ran = desk.run(&["--list"]).expect(0);
