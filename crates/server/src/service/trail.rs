@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use quipu_core::memory::relation_by_name;
 use quipu_core::model::NoteId;
 use quipu_core::ports::{ChangeNumber, LoggedChange, MemoryFailure, MemoryItem, MemoryStore};
-use quipu_tools::{Access, Reply, ToolInfo, ToolResponse};
+use quipu_tools::{Access, Reply, ToolInfo, ToolResponse, every_tool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -234,9 +234,16 @@ impl Trail {
         let mut entries = memory.log_before(ChangeNumber(head.0 + 1), LOGGED)?;
         entries.retain(|entry| entry.number > last);
         let texts = entries.iter().map(|entry| described(memory, entry)).collect::<Result<Vec<_>, _>>()?;
+        let is_redaction = |entry: &LoggedChange| {
+            every_tool().iter().any(|info| info.access == Access::Erase && info.name == entry.author.tool)
+        };
         let mut inner = self.0.lock();
         // They may have been read before something was redacted.
         let is_cleared = clearings != inner.clearings;
+        // By another process, such as that of another account; or perhaps, in entries that are left out.
+        if head.0 - last.0 > LOGGED as i64 || entries.iter().any(is_redaction) {
+            inner.clear_texts();
+        }
         for (entry, text) in entries.iter().zip(texts).rev() {
             inner.push(TrailEntry {
                 number: 0,
@@ -450,6 +457,9 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quipu_core::memory::EntityId;
+    use quipu_core::ports::{Author, MemoryChange, NewEntity, TextOwner};
+    use quipu_testkit::MemMemory;
     use serde_json::json;
 
     use super::*;
@@ -480,7 +490,7 @@ mod tests {
     #[test]
     fn clearing_removes_the_texts_of_calls_and_of_those_that_run() {
         let trail = Trail::default();
-        let read = quipu_tools::every_tool().iter().find(|info| info.access == Access::Read).unwrap();
+        let read = every_tool().iter().find(|info| info.access == Access::Read).unwrap();
         let answered = || ToolResponse::from(Reply::Answer(json!({})));
         let call = |call: StartedCall| trail.called(read, call, "ada", &answered(), Duration::ZERO, 0);
         call(trail.started(&json!({"id": "n.md"})));
@@ -493,6 +503,28 @@ mod tests {
         let shown: Vec<_> = page.traces.iter().map(|trace| (trace.object.as_deref(), trace.text.as_str())).collect();
         assert_eq!(shown, [(None, ""), (Some("a.md"), "a.md"), (None, ""), (None, "later")]);
         assert_eq!(page.clearings, 1);
+    }
+
+    #[test]
+    fn redaction_by_another_process_removes_texts() {
+        let (trail, memory) = (Trail::default(), MemMemory::default());
+        let by = |tool: &str| Author { client: String::new(), tool: tool.to_owned(), at_ns: 1, request: None };
+        let named = |name: &str| {
+            let new = NewEntity { name: name.to_owned(), entity_type: "T".to_owned(), ..NewEntity::default() };
+            memory.apply(&[MemoryChange::CreateEntity(new)], &by("create_entity")).unwrap();
+        };
+        let texts = || {
+            trail.remembered(&memory).unwrap();
+            trail.since(0).traces.into_iter().map(|trace| trace.text).collect::<Vec<_>>()
+        };
+        assert!(texts().is_empty());
+        named("hunter2");
+        assert!(texts()[0].contains("hunter2"));
+        memory.redact(TextOwner::Entity(EntityId(1)), "leaked", &by("redact")).unwrap();
+        let shown = texts();
+        assert!(shown.len() == 2 && !shown.concat().contains("hunter2"), "{shown:?}");
+        named("later");
+        assert!(texts()[2].contains("later"), "what comes after is shown");
     }
 
     #[test]
