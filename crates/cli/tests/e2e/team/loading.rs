@@ -10,8 +10,8 @@ use super::{HeldLock, TeamServer, create_graph, notes, push, wait_for};
 use quipu_core::model::VaultPath;
 use quipu_core::ports::VaultFiles;
 
-/// So many that a server reads for several seconds.
-const NOTES: usize = 5000;
+/// So many that a server reads for longer than a list waits, which is two seconds.
+const NOTES: usize = 16_000;
 
 /// The longest wait for an answer meanwhile: twelve seconds for a move, less for others, and room for a busy machine.
 const BOUND: Duration = Duration::from_secs(25);
