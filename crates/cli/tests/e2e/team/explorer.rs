@@ -1,11 +1,10 @@
 //! The explorer on a database: the page of every graph, and its data with the tokens of the database.
 
-use quipu_core::ports::{Clock, SystemClock};
-use quipu_store_postgres::{NewToken, PostgresDatabase};
+use quipu_store_postgres::PostgresDatabase;
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::{TeamServer, wait_for};
+use super::{TeamServer, new_token, wait_for};
 use crate::explorer::call;
 use crate::http::{Answer, Events, Post};
 
@@ -27,10 +26,7 @@ impl TwoGraphs {
     }
 
     fn token(&self, name: &str, scope: &str, graphs: &[&str]) -> String {
-        let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-        let graphs: Vec<String> = graphs.iter().map(|&graph| graph.to_owned()).collect();
-        let new = NewToken { name, scope, graphs: &graphs, created, expires: None };
-        self.database.create_token(&new).unwrap().0
+        new_token(&self.database, name, scope, graphs)
     }
 
     fn start(&self) -> TeamServer {

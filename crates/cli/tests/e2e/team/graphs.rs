@@ -5,7 +5,7 @@ use quipu_store_postgres::{GraphLimits, NewToken, PostgresDatabase};
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::TeamServer;
+use super::{TeamServer, new_token};
 use crate::client::modern;
 use crate::http::{Answer, Post};
 
@@ -86,8 +86,7 @@ fn token_of_one_graph_reaches_no_other() {
         database.create_token(&new).unwrap().0
     };
     let (token, expired) = (create("valid", None), create("expired", Some(now)));
-    let of_two = NewToken { name: "of two", scope: "admin", graphs: &["two".to_owned()], created: now, expires: None };
-    let of_two = database.create_token(&of_two).unwrap().0;
+    let of_two = new_token(&database, "of two", "admin", &["two"]);
     let server = TeamServer::launch_with(&url, &[]);
     server.await_ready();
     assert_eq!(post_as(&token, &server, "/mcp").status, 200, "a token of one graph needs no path");
@@ -148,11 +147,7 @@ fn reused_graph_name_reaches_the_new_graph() {
     database.create_graph("team").unwrap();
     let server = TeamServer::launch_with(&url, &[]);
     server.await_ready();
-    let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-    let create = |name: &str| {
-        let new = NewToken { name, scope: "write", graphs: &["team".to_owned()], created: now, expires: None };
-        database.create_token(&new).unwrap().0
-    };
+    let create = |name: &str| new_token(&database, name, "write", &["team"]);
     let ada = create("ada");
     let note = json!({ "id": "secret.md", "content": "Only in the first graph." });
     assert_eq!(post(&server, "/g/team/mcp", "create_node", &note).status, 200);

@@ -4,12 +4,11 @@ use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quipu_core::ports::{Clock, SystemClock};
-use quipu_store_postgres::{NewToken, PostgresDatabase, roles_sql};
+use quipu_store_postgres::{PostgresDatabase, roles_sql};
 use quipu_testkit::postgres;
 use serde_json::{Value, json};
 
-use super::{HeldLock, TeamServer, in_session, open_session, wait_for};
+use super::{HeldLock, TeamServer, in_session, new_token, open_session, wait_for};
 use crate::client::{LEGACY, modern};
 use crate::http::{Answer, Events, Post};
 
@@ -39,12 +38,9 @@ impl TwoGraphs {
         let url = postgres::database()?;
         let database = PostgresDatabase::connect(&url).unwrap();
         database.migrate().unwrap();
-        let now = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
         let token = |graph: &str| {
             database.create_graph(graph).unwrap();
-            let graphs = [graph.to_owned()];
-            let new = NewToken { name: graph, scope: "admin", graphs: &graphs, created: now, expires: None };
-            database.create_token(&new).unwrap().0
+            new_token(&database, graph, "admin", &[graph])
         };
         let (one, two) = (token("one"), token("two"));
         let server = TeamServer::launch_with(&url, &["--require-token"]);
@@ -58,11 +54,7 @@ impl TwoGraphs {
 
     /// A token for every graph of the server.
     fn token_of_both(&self) -> String {
-        let database = PostgresDatabase::connect(&self.url).unwrap();
-        let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-        let graphs = ["one".to_owned(), "two".to_owned()];
-        let new = NewToken { name: "both", scope: "admin", graphs: &graphs, created, expires: None };
-        database.create_token(&new).unwrap().0
+        new_token(&PostgresDatabase::connect(&self.url).unwrap(), "both", "admin", &["one", "two"])
     }
 
     fn send(&self, token: &str, method: &str, params: Value) -> Answer {
@@ -256,11 +248,7 @@ fn two_graphs_whose_calls_wait_leave_room_for_a_third() {
     let Some(graphs) = TwoGraphs::start() else { return };
     let database = PostgresDatabase::connect(&graphs.url).unwrap();
     database.create_graph("three").unwrap();
-    let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-    let token = |name: &str| {
-        let new = NewToken { name, scope: "admin", graphs: &["three".to_owned()], created, expires: None };
-        database.create_token(&new).unwrap().0
-    };
+    let token = |name: &str| new_token(&database, name, "admin", &["three"]);
     let known = token("known");
     wait_for("the server knows the third graph", || {
         let answer = graphs.send(&known, "tools/call", json!({ "name": "list_nodes", "arguments": {} }));

@@ -46,10 +46,14 @@ fn create_graph(url: &str) {
 
 /// A token that may read the graph.
 fn create_token(url: &str, name: &str) -> String {
-    let database = PostgresDatabase::connect(url).unwrap();
+    new_token(&PostgresDatabase::connect(url).unwrap(), name, "read", &[GRAPH])
+}
+
+/// A token that does not expire.
+fn new_token(database: &PostgresDatabase, name: &str, scope: &str, graphs: &[&str]) -> String {
     let created = jiff::Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap();
-    let new = NewToken { name, scope: "read", graphs: &[GRAPH.to_owned()], created, expires: None };
-    database.create_token(&new).unwrap().0
+    let graphs: Vec<String> = graphs.iter().map(|&graph| graph.to_owned()).collect();
+    database.create_token(&NewToken { name, scope, graphs: &graphs, created, expires: None }).unwrap().0
 }
 
 /// The notes of the graph, without a server.
